@@ -1,8 +1,9 @@
 """Eight Crazyflies change places: policies with and without attention and collision replay, and what does not learn.
 
 Each variant is trained by the settings of swarm-swap; then it flies the same held-out episodes as the baselines, and,
-with 20 % of the cells as columns, a fifth as many. `no-messages` knows nothing of the others, `untrained` flies
-straight to its goal.
+with 20 % of the cells as columns, a fifth as many. `no-messages` knows nothing of the others, `untrained` is the graph
+whose network has learnt nothing: ORCA by half as many sweeps. Intervals are of 95 %: Wilson's of episodes, and those of
+robots by the spread of the teams' means, since robots of a team share their luck.
 
     python benchmarks/swarm.py                     # all variants, seed 0, 1,000 episodes
     python benchmarks/swarm.py baselines           # or one: attention, replay, table, no-messages
@@ -12,6 +13,7 @@ straight to its goal.
 from __future__ import annotations
 
 import json
+import math
 import time
 from typing import Any
 
@@ -56,9 +58,11 @@ def flown(task: SwarmSwap, policy: Any, episodes: int) -> dict[str, Any]:
     """What became of the held-out episodes, with 10 % and with 20 % of the cells as columns."""
     told = {}
     for name, count, columns in (("columns 10 %", episodes, 0.1), ("columns 20 %", -(-episodes // 5), 0.2)):
-        found = rollout(task, policy, Conditions(episodes=count, fixed={"columns": columns}), None).summary()
+        flights = rollout(task, policy, Conditions(episodes=count, fixed={"columns": columns}), None)
+        found = flights.summary()
         told[name] = {key: found[key] for key in ("episodes", "success", "success_low", "success_high")} | {
             "robots_without_fault": 1 - found["lost_mean_1"],
+            "robots_within": 1.96 * float(flights.errors["lost"].std()) / math.sqrt(count),
             "robots_that_hit": found["hit_mean_1"],
             "distance_m": found["distance_mean_m"],
             "seconds_on_the_way": found["away_mean_1"] * task.spec.episode_length,

@@ -1,7 +1,7 @@
 """Collision avoidance of several multirotors in one room, each by what it knows of the others: ORCA and Voronoi cells.
 
-Both ask for the velocity, or the place, nearest to the wanted one that keeps to half-spaces: one for each other robot,
-each near column and each wall.
+Both ask for the velocity, or the place, nearest to the wanted one that keeps to half-spaces, one for each other robot
+and each near column, and to a box of walls.
 
 - ``OrcaController``: van den Berg, Guy, Lin and Manocha 2011, Reciprocal n-body Collision Avoidance. Velocities that
   collide within a horizon are left by the shortest change, half of which each of two robots takes, and all of it
@@ -16,7 +16,7 @@ old: it is taken to have gone on at its velocity, and a buffer is added to all r
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,8 +31,15 @@ from robo_rl.controllers.rotation import body_z
 SWEEPS = 12
 """Over all half-spaces. Hildreth's method comes to the nearest point in the limit; here a constraint is off by
 millimetres per second after so many."""
+SOON = 0.08
+"""s, within which those that are too near already are to be apart."""
 OFFSET, OBSERVE = 2.0, 1.5
 """m/s², the most that the observer of what is steady finds, and 1/s, its poles."""
+TURN = 3.5
+"""1/s, of the tilt's error: with 4.2 vehicles of slow motors swing, with the rates of ``TRIM`` some of them fall."""
+TRIM, TRIMMED = 0.5, 1.0
+"""1/s, how fast the rates about x and y are found that turn nothing, and rad/s, the most of them: rotors that differ
+turn a vehicle whose rate loop has no integral, and one that leans to the side flies beside its way."""
 
 
 @dataclass(frozen=True)
@@ -70,30 +77,34 @@ class Pace:
 
 
 class AvoidingController(RatesController):
-    """Follows a velocity that avoids others. The state (n, 6) is the velocity as it is expected, m/s, and the steady
-    acceleration beside what is commanded, m/s²: of a wrong mass, a push, wind."""
+    """Follows a velocity that avoids others. The state (n, 8) is the velocity as it is expected, m/s, the steady
+    acceleration beside what is commanded, m/s² (of a wrong mass, a push, wind), and the rates that turn nothing."""
 
     def __init__(
         self, robot: Multirotor, control_period: float, most: tuple[float, float, float, float], around: Surroundings,
         pace: Pace | None = None,
     ) -> None:  # fmt: skip
         super().__init__(robot, control_period, most)
-        self.around, self.pace, self.state_size = around, pace or Pace(), 6
+        self.around, self.pace, self.state_size = around, pace or Pace(), 8
 
     def first_state(self, n: int) -> np.ndarray:
-        return np.zeros((n, 6), np.float32)
+        return np.zeros((n, 8), np.float32)
 
     def __call__(self, signals: Mapping[str, Any], state: Any) -> tuple[dict[str, Any], Any]:
         """``body_rate`` (n, 3) rad/s and ``thrust`` (n, 1) m/s², within their limits."""
         xp = array_namespace(state)
         speed, g = signals["linear_velocity"], self.gains
         wanted = xp.clip(self.pace.follow * (self.velocity(signals, xp) - speed), -6.0, 6.0)
-        expected, drift = state[:, :3], state[:, 3:]
+        expected, drift, trim = state[:, :3], state[:, 3:6], state[:, 6:]
         x, y, z = (wanted[:, i] for i in range(3))
         force = (x - drift[:, 0], y - drift[:, 1], xp.clip(z, -4.0, 4.0) - drift[:, 2] + GRAVITY)
         thrust, error = self._tilt(signals, self._possible(force, xp), xp)
-        stiff = [g.attitude / g.rate * soft for soft in (1.0, 1.0, g.yaw**0.5)]
-        rates = [xp.clip(-k * e, -most, most) for k, e, most in zip(stiff, error, self.most, strict=False)]
+        stiff = (TURN, TURN, g.attitude / g.rate * g.yaw**0.5)
+        turning = xp.stack([-k * e for k, e in zip(stiff, error, strict=True)], axis=-1)
+        late = turning[:, :2] - signals["angular_velocity"][:, :2]
+        trim = xp.clip(trim + self.period * TRIM * late, -TRIMMED, TRIMMED)
+        rates = [turning[:, 0] + trim[:, 0], turning[:, 1] + trim[:, 1], turning[:, 2]]
+        rates = [xp.clip(rate, -most, most) for rate, most in zip(rates, self.most, strict=False)]
         thrust = xp.clip(thrust, 0.3 * GRAVITY, self.most[3])
         up = body_z(tuple(signals["orientation"][:, i] for i in range(4)))
         given = xp.stack([thrust * up[0], thrust * up[1], thrust * up[2] - GRAVITY], axis=-1)
@@ -101,7 +112,7 @@ class AvoidingController(RatesController):
         expected = expected + self.period * (given + drift + 2 * OBSERVE * off)
         drift = xp.clip(drift + self.period * OBSERVE**2 * off, -OFFSET, OFFSET)
         commands = {"body_rate": xp.stack(rates, axis=-1), "thrust": thrust[:, None]}
-        return commands, xp.concat([expected, drift], axis=-1)
+        return commands, xp.concat([expected, drift, trim], axis=-1)
 
     def velocity(self, signals: Mapping[str, Any], xp: Any) -> Any:
         """(n, 3) m/s that avoids all."""
@@ -112,28 +123,34 @@ class AvoidingController(RatesController):
         length = _length(way, xp)
         return way * xp.clip(self.pace.fast / length, None, self.pace.pull)
 
-    def peers(self, signals: Mapping[str, Any], xp: Any) -> list[tuple[Any, Any, Any]]:
-        """Of each of the others: where it is from here (n, 3) m, its velocity (n, 3) m/s, and whether that is known."""
-        found = []
+    def obstacles(self, signals: Mapping[str, Any], xp: Any) -> tuple[Any, Any, Any]:
+        """Where others and columns are from here (n, K, 3) m, how fast they are (n, K, 3) m/s, and whether that is
+        known (n, K, 1). Columns are as high as the robot is, and rise with it."""
+        here, speed, found = signals["position"], signals["linear_velocity"], []
         for name in (name for name in signals if name.startswith("peer") and not name.endswith("_age")):
             track, age = signals[name], signals[f"{name}_age"]
             velocity = track[:, 1] - track[:, 0]
-            found.append((track[:, 0] + velocity * age - signals["position"], velocity, age < self.around.stale))
-        return found
+            found.append((track[:, 0] + velocity * age - here, velocity, age < self.around.stale))
+        zero = 0.0 * here[:, :1]
+        for k in range(signals["column_position"].shape[1]):
+            apart = xp.concat([signals["column_position"][:, k] - here[:, :2], zero], axis=-1)
+            found.append((apart, xp.concat([zero, zero, speed[:, 2:]], axis=-1), zero < 1.0))
+        apart, velocity, known = zip(*found, strict=True)
+        return xp.stack(apart, axis=1), xp.stack(velocity, axis=1), xp.stack(known, axis=1)
 
-    def columns(self, signals: Mapping[str, Any]) -> list[Any]:
-        """(n, 2) m, from here to the axes of the nearest."""
-        place = signals["position"][:, :2]
-        return [signals["column_position"][:, k] - place for k in range(signals["column_position"].shape[1])]
+    def sizes(self, signals: Mapping[str, Any], like: Any, xp: Any) -> tuple[Any, Any]:
+        """Of each obstacle (1, K, 1): the distance to keep, m, and 0 for one that stands, 1 for one that flies."""
+        a, p, columns = self.around, self.pace, signals["column_position"].shape[1]
+        peers = like.shape[1] - columns
+        flies = [1.0] * peers + [0.0] * columns
+        size = [2 * a.radius + p.buffer] * peers + [a.radius + a.column_radius + p.column_buffer] * columns
+        return tuple(xp.asarray(values, dtype=like.dtype)[None, :, None] for values in (size, flies))
 
-    def walls(self, signals: Mapping[str, Any], xp: Any) -> list[tuple[Any, Any]]:
-        """Half-spaces of places (n, 3) from here: their normals (1, 3), and where they begin (n, 1)."""
-        found, place, radius = [], signals["position"], self.around.radius + 0.5 * self.pace.column_buffer
-        for axis, (low, high) in enumerate(zip(self.around.lower, self.around.upper, strict=True)):
-            for side, gap in ((1.0, place[:, axis] - low - radius), (-1.0, high - radius - place[:, axis])):
-                normal = xp.asarray([[side if k == axis else 0.0 for k in range(3)]], dtype=place.dtype)
-                found.append((normal, -xp.clip(gap, 0.0, None)[:, None]))
-        return found
+    def box(self, signals: Mapping[str, Any], xp: Any) -> tuple[Any, Any]:
+        """(n, 3) m each, from here: the least and the greatest place within the walls."""
+        margin, place = self.around.radius + self.pace.column_buffer, signals["position"]
+        lower, upper = (xp.asarray([end], dtype=place.dtype) for end in (self.around.lower, self.around.upper))
+        return lower + margin - place, upper - margin - place
 
 
 class OrcaController(AvoidingController):
@@ -142,20 +159,11 @@ class OrcaController(AvoidingController):
     name = "orca"
 
     def velocity(self, signals: Mapping[str, Any], xp: Any) -> Any:
-        a, p, now = self.around, self.pace, signals["linear_velocity"]
-        limits = [(normal, begin / 0.4) for normal, begin in self.walls(signals, xp)]
-        for apart, velocity, known in self.peers(signals, xp):
-            normal, change = _way_out(apart, now - velocity, 2 * a.radius + p.buffer, p.horizon, self.period, xp)
-            least = _dot(normal, now + 0.5 * change, xp)
-            limits.append((normal, xp.where(known, least, -100.0 * xp.ones_like(least))))
-        for apart in self.columns(signals):
-            size = a.radius + a.column_radius + p.column_buffer
-            normal, change = _way_out(apart, now[:, :2], size, p.horizon, self.period, xp)
-            least = _dot(normal, now[:, :2] + change, xp)
-            limits.append((_flat(normal, xp), least))
+        p, found = self.pace, self.obstacles(signals, xp)
+        size, flies = self.sizes(signals, found[0], xp)
+        walls = tuple(p.pull * end for end in self.box(signals, xp))
         wanted = self.towards(signals["position_setpoint"] - signals["position"], xp)
-        found = nearest_within(wanted, limits, xp)
-        return found * xp.clip(1.5 * p.fast / _length(found, xp), None, 1.0)
+        return reciprocal(wanted, signals["linear_velocity"], found, size, flies, p.horizon, walls, xp)
 
 
 class VoronoiController(AvoidingController):
@@ -164,52 +172,66 @@ class VoronoiController(AvoidingController):
     name = "voronoi"
 
     def velocity(self, signals: Mapping[str, Any], xp: Any) -> Any:
-        a, p = self.around, self.pace
-        limits = self.walls(signals, xp)
-        for apart, _, known in self.peers(signals, xp):
-            length = _length(apart, xp)
-            room = 0.5 * length - a.radius - 0.5 * p.buffer
-            limits.append((-apart / length, xp.where(known, -room, -100.0 * xp.ones_like(room))))
-        for apart in self.columns(signals):
-            length = _length(apart, xp)
-            room = length - a.radius - a.column_radius - p.column_buffer
-            limits.append((_flat(-apart / length, xp), -room))
+        apart, _, known = self.obstacles(signals, xp)
+        size, flies = self.sizes(signals, apart, xp)
+        length = _length(apart, xp)
+        room = xp.where(known, (1.0 - 0.5 * flies) * (length - size), 100.0)
+        cell = (-apart / length, -room, *self.box(signals, xp))
         way = signals["position_setpoint"] - signals["position"]
-        place = nearest_within(way, limits, xp)
+        place = nearest_within(way, *cell, xp)
         right = xp.stack([way[:, 1], -way[:, 0], 0.0 * way[:, 2]], axis=-1)
-        around = nearest_within(right / _length(right, xp), limits, xp)
+        around = nearest_within(right / _length(right, xp), *cell, xp)
         stuck = (_length(place, xp) < 0.1) & (_length(way, xp) > 0.25)
         return self.towards(xp.where(stuck, around, place), xp)
 
 
-def nearest_within(point: Any, limits: Sequence[tuple[Any, Any]], xp: Any) -> Any:
-    """(n, k): the point nearest to ``point`` (n, k) where normal · x is at least what is told, for each of the limits:
-    a unit normal (n, k) and that number (n, 1). By Hildreth's method; a compromise where there is no such point."""
-    held = [xp.zeros_like(point[:, :1]) for _ in limits]
-    for _ in range(SWEEPS):
-        for k, (normal, least) in enumerate(limits):
-            push = xp.clip(least - _dot(normal, point, xp), None, 5.0)
+def reciprocal(
+    wanted: Any, now: Any, obstacles: tuple[Any, Any, Any], size: Any, flies: Any, horizon: Any, walls: tuple[Any, Any],
+    xp: Any, sweeps: int = SWEEPS,
+) -> Any:  # fmt: skip
+    """(n, 3) m/s: of the velocities that collide with none of the ``obstacles`` within a ``horizon`` (s), the nearest
+    to the ``wanted`` one, for a robot that flies ``now`` (n, 3) m/s. ``walls`` are the least and the greatest velocity.
+
+    Works on arrays, and on tensors of a graph.
+    """
+    apart, velocity, known = obstacles
+    normal, change = _way_out(apart, now[:, None] - velocity, size, horizon, xp)
+    least = xp.where(known, _dot(normal, now[:, None] + (1.0 - 0.5 * flies) * change, xp), -100.0)
+    return nearest_within(wanted, normal, least, *walls, xp, sweeps)
+
+
+def nearest_within(point: Any, normal: Any, least: Any, lower: Any, upper: Any, xp: Any, sweeps: int = SWEEPS) -> Any:
+    """(n, 3): the point nearest to ``point`` (n, 3) where each normal · x is at least what is told, and x from
+    ``lower`` to ``upper`` (n, 3), for unit normals (n, K, 3) and these numbers (n, K, 1). By Hildreth's method, and
+    Dykstra's for the box; a compromise where there is no such point."""
+    count = normal.shape[1]
+    normals, leasts = [normal[:, k] for k in range(count)], [least[:, k] for k in range(count)]
+    held, beyond = [0.0 * leasts[0]] * count, 0.0 * point
+    for _ in range(sweeps):
+        for k in range(count):
+            push = xp.clip(leasts[k] - _dot(normals[k], point, xp), None, 5.0)
             push = xp.where(push > -held[k], push, -held[k])
             held[k] = held[k] + push
-            point = point + push * normal
+            point = point + push * normals[k]
+        free = point + beyond
+        point = xp.where(free < lower, lower, xp.where(free > upper, upper, free))
+        beyond = free - point
     return point
 
 
-def _way_out(apart: Any, velocity: Any, radius: float, horizon: float, period: float, xp: Any) -> tuple[Any, Any]:
-    """(n, k) each: the unit normal of the velocity obstacle where it is nearest to a relative ``velocity``, and the
-    change of it that leads there. Of something ``apart`` (n, k) m, of a ``radius`` (m) together with the robot."""
-    square = _dot(apart, apart, xp)
-    inside = square < radius**2
-    time = xp.where(inside, xp.full_like(square, 4 * period), xp.full_like(square, horizon))
+def _way_out(apart: Any, velocity: Any, radius: Any, horizon: Any, xp: Any) -> tuple[Any, Any]:
+    """(n, K, 3) each: the unit normal of the velocity obstacle where it is nearest to a relative ``velocity``, and the
+    change of it that leads there. Of something ``apart`` (n, K, 3) m, of a ``radius`` (m) together with the robot."""
+    square, swift = _dot(apart, apart, xp), _dot(velocity, velocity, xp)
+    inside = square < radius * radius
+    time = xp.where(inside, SOON + 0.0 * square, horizon + 0.0 * square)
     centre = velocity - apart / time
     size = _length(centre, xp)
     along = _dot(centre, apart, xp)
-    cap = inside | ((along < 0) & (along**2 > radius**2 * size**2))
+    cap = inside | ((along < 0.0) & (along * along > radius * radius * size * size))
     b = _dot(apart, velocity, xp)
-    rest = _dot(velocity, velocity, xp) - (square * _dot(velocity, velocity, xp) - b**2) / xp.clip(
-        square - radius**2, 1e-6, None
-    )
-    t = (b + xp.sqrt(xp.clip(b**2 - square * rest, 0.0, None))) / xp.clip(square, 1e-9, None)
+    rest = swift - (square * swift - b * b) / xp.clip(square - radius * radius, 1e-4, None)
+    t = (b + xp.sqrt(xp.clip(b * b - square * rest, 1e-9, None))) / xp.clip(square, 1e-6, None)
     side = velocity - t * apart
     far = _length(side, xp)
     normal = xp.where(cap, centre / size, side / far)
@@ -221,8 +243,4 @@ def _dot(a: Any, b: Any, xp: Any) -> Any:
 
 
 def _length(v: Any, xp: Any) -> Any:
-    return xp.sqrt(_dot(v, v, xp) + 1e-12)
-
-
-def _flat(v: Any, xp: Any) -> Any:
-    return xp.concat([v, 0.0 * v[:, :1]], axis=-1)
+    return xp.sqrt(_dot(v, v, xp) + 1e-8)

@@ -102,7 +102,11 @@ def _elementwise(function: Callable, operands: int) -> Callable[..., Symbol]:
 def _reduce(name: str) -> Callable[..., Symbol]:
     apply = np.frompyfunc(lambda a, b: binary(name, a, b), 2, 1)
 
-    def reduce(x: Symbol, dim: int | Sequence[int] | None = None, keepdim: bool = False) -> Symbol:
+    def reduce(
+        x: Symbol, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, axis: Any = None,
+        keepdims: bool = False,
+    ) -> Symbol:  # fmt: skip
+        dim, keepdim = dim if axis is None else axis, keepdim or keepdims  # by numpy's names, as torch takes them
         if dim is None:
             raise TypeError("a fused function can't reduce over environments too; give a dimension, as dim=-1")
         nodes = x.nodes
@@ -236,7 +240,14 @@ def _functions() -> dict[str, Callable]:
     table |= {n: _elementwise(lambda a, b, n=n: binary(n, a, b), 2) for n in comparisons}
     table |= {"add": _add, "sub": _sub, "mul": _mul, "div": _div, "minimum": _min, "maximum": _max}
     table |= {"sum": _sum, "mean": _mean, "amax": _extreme("amax"), "amin": _extreme("amin")}
-    table |= {"any": _reduce("or"), "all": _reduce("and"), "clamp": _clamp, "pow": _power, "unbind": _unbind}
+    table |= {
+        "any": _reduce("or"),
+        "all": _reduce("and"),
+        "clamp": _clamp,
+        "clip": _clamp,
+        "pow": _power,
+        "unbind": _unbind,
+    }
     table |= {"square": lambda x: _mul(x, x), "reciprocal": lambda x: _div(1.0, x)}
     table |= {"rsqrt": lambda x: _div(1.0, table["sqrt"](x)), "flatten": _flatten, "squeeze": _squeeze}
     table |= {"sigmoid": lambda x: _add(_mul(table["tanh"](_mul(x, 0.5)), 0.5), 0.5)}

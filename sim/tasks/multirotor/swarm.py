@@ -5,10 +5,10 @@ Learning: their room of 8 m with cells of 1 m, of which some have a column of 0.
 knows its own state, and of the others what their radio messages said: where they were and how fast, 20 times per
 second, late, and some of them lost. Attention weighs these messages, and the nearest columns.
 
-The network's action is an acceleration on top of one that leads straight to the goal; a law in the graph makes a
-thrust and body rates of their sum, as autopilots take them. So a policy that has learnt nothing flies to its goal, and
-what is learnt is to keep out of the way. An observer in memory carries what is
-steady: a wrong mass, a push, wind.
+ORCA is part of the graph. The network's action is what it is asked for beside the straight way to the goal, and how
+cautious it is; a law makes a thrust and body rates of the velocity that comes out, as autopilots take them. So a policy
+that has learnt nothing flies as that baseline does. Memory carries what is steady: a wrong mass, a push, and the rates
+at which rotors that differ turn nothing. A robot hovers where it starts until hits count.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from torch import Tensor
 
 from robo_rl.contract import Encoder, StateBlock
 from robo_rl.controllers.multirotor import OrcaController, Surroundings, VoronoiController
+from robo_rl.controllers.multirotor.avoidance import TRIM, TRIMMED, TURN
 from robo_rl.controllers.rotation import body_z, heading, matrix, turn_back
 from robo_rl.sim.drawing import Marker, Sphere, Trail
 from robo_rl.sim.engines import Engine
@@ -36,6 +37,7 @@ from robo_rl.sim.ranges import Range
 from robo_rl.sim.robots.figures import CardError
 from robo_rl.sim.robots.multirotor import GRAVITY, MultirotorCard, load_multirotor
 from robo_rl.sim.tasks import Measure, Tensors
+from robo_rl.sim.tasks.multirotor.avoiding import PACE, avoiding
 from robo_rl.sim.tasks.multirotor.quadrotor import attitude
 from robo_rl.sim.tasks.multirotor.rates import RATES, QuadrotorRates
 from robo_rl.sim.tasks.multirotor.room import (
@@ -56,14 +58,11 @@ from robo_rl.sim.tasks.multirotor.room import (
     room_ranges,
 )
 
-FAST = 0.9  # m/s, on the way to the goal where nothing else is asked for
-FOLLOW, PULL = 3.5, 1.2  # 1/s: of velocity and of position
-PUSH = (5.0, 5.0, 3.0)  # m/s², what an action of 1 adds at most
-TURN, NOSE = 4.5, 2.0  # 1/s: of the tilt's and of the heading's error; from 6 on, slow motors make the rate loop swing
+NOSE = 2.0  # 1/s, of the heading's error
 OBSERVE = 1.5  # 1/s, the poles of the observer of what is steady
 OFFSET = 2.0  # m/s², what the observer may find, less than what a way up asks for: on the floor it sees a lift
 NOTICED = 0.8  # m, from surface to surface, within which a network is told twice of what is near
-MARGIN = 0.3  # m, from surface to surface, within which the reward feels others
+MARGIN = 0.12  # m, from surface to surface, within which the reward feels others
 
 
 class SwarmSwap(QuadrotorRates):
@@ -93,18 +92,18 @@ class SwarmSwap(QuadrotorRates):
         "goal": -1.0,
         "near": 0.5,
         "robots": -5.0,
-        "columns": -5.0,
+        "columns": -10.0,
         "contact": -6.0,
         "turning": -0.003,
     }
     settings = {
-        "apg": {"environments": 32, "horizon": 64, "updates": 45, "learning_rate": 0.003},
+        "apg": {"environments": 32, "horizon": 64, "updates": 64, "learning_rate": 0.003},
         "ppo": {"spread": True, "gamma": 0.98, "environments": 128, "updates": 300},
     }
 
     def __init__(self, card: MultirotorCard | None = None) -> None:
         super().__init__(card or load_multirotor("crazyflie"))
-        self.observation_size, self.action_size = 26, 3
+        self.observation_size, self.action_size = 27, 4
         self.reach = reach_of(self.card)
         if self.reach > LARGEST:
             reach = f"robot '{self.card.name}' reaches {self.reach:.2f} m from its middle"
@@ -114,7 +113,11 @@ class SwarmSwap(QuadrotorRates):
             self.spec,
             episode_length=SECONDS,
             signals=(*kept, *messages(), column_signal()),
-            memory=(StateBlock("last_action", (3,), (0.0,) * 3), StateBlock("drift", (2, 3), (0.0,) * 6)),
+            memory=(
+                StateBlock("last_action", (4,), (0.0,) * 4),
+                StateBlock("drift", (2, 3), (0.0,) * 6),
+                StateBlock("trim", (2,), (0.0,) * 2),
+            ),
             ranges={**self.spec.ranges, **room_ranges()},
             rules=(),
             reward=dict(type(self).weights),
@@ -166,7 +169,8 @@ class SwarmSwap(QuadrotorRates):
         return drawn_rooms(drawn)
 
     def reference(self, time: Any, goal: Any) -> dict[str, Any]:
-        return {"position_setpoint": goal[:, :3], "hits": goal[:, 6:7], "time": time[:, None]}
+        setpoint = torch.where(time[:, None] < GRACE, goal[:, 3:6], goal[:, :3])
+        return {"position_setpoint": setpoint, "hits": goal[:, 6:7], "time": time[:, None]}
 
     def advance(self, truth: Tensors, goal: Any) -> Any:
         return torch.cat([goal[:, :6], self.hits(truth)[:, None], goal[:, 7:]], -1)
@@ -259,18 +263,15 @@ class SwarmSwap(QuadrotorRates):
     # --- what robots do ----------------------------------------------------------------------------------------
 
     def act(self, action: Any, signals: Tensors, memory: Tensors, limit: Any = None) -> tuple[dict, dict]:
-        """The action's acceleration and that towards the goal, as thrust and body rates."""
+        """The velocity that avoids all, as thrust and body rates."""
         q = signals["orientation"].split(1, -1)
         cosine, sine = heading(q)
-        speed, way = signals["linear_velocity"], signals["position_setpoint"] - signals["position"]
-        pace = torch.clamp(FAST / torch.sqrt(way.square().sum(-1, keepdim=True) + 1e-6), max=PULL)
-        x, y, z = (FOLLOW * (way * pace - speed)).split(1, -1)
-        ask = torch.tanh(action)
-        a, b, c = (push * ask[:, i : i + 1] for i, push in enumerate(PUSH))
+        speed, ask = signals["linear_velocity"], torch.tanh(action)
+        x, y, z = (PACE.follow * (avoiding(ask, signals, (cosine, sine), self.reach) - speed)).split(1, -1)
         expected, drift = memory["drift"].unbind(1)
-        x = torch.clamp(x + cosine * a - sine * b, -6.0, 6.0) - drift[:, :1]
-        y = torch.clamp(y + sine * a + cosine * b, -6.0, 6.0) - drift[:, 1:2]
-        z = torch.clamp(z + c, -4.0, 4.0) - drift[:, 2:] + GRAVITY
+        x = torch.clamp(x, -6.0, 6.0) - drift[:, :1]
+        y = torch.clamp(y, -6.0, 6.0) - drift[:, 1:2]
+        z = torch.clamp(z, -4.0, 4.0) - drift[:, 2:] + GRAVITY
         ahead, left, up = zip(*matrix(q), strict=True)
         size = torch.sqrt(x * x + y * y + z * z + 1e-6)
         rates = [
@@ -278,6 +279,10 @@ class SwarmSwap(QuadrotorRates):
             TURN / size * (ahead[0] * x + ahead[1] * y + ahead[2] * z),
             -NOSE * sine,
         ]
+        wanted = torch.cat(rates[:2], -1)
+        trim = memory["trim"] + (self.period * TRIM) * (wanted - signals["angular_velocity"][:, :2])
+        trim = torch.clamp(trim, -TRIMMED, TRIMMED)
+        rates = [rates[0] + trim[:, :1], rates[1] + trim[:, 1:], rates[2]]
         rates = [torch.clamp(rate, -most, most) for rate, most in zip(rates, RATES, strict=True)]
         thrust = torch.clamp(up[0] * x + up[1] * y + up[2] * z, 0.3 * GRAVITY, self.most)
         commands = {"body_rate": torch.cat(rates, -1), "thrust": thrust}
@@ -288,11 +293,11 @@ class SwarmSwap(QuadrotorRates):
         given = torch.cat([x, y, z - GRAVITY], -1)
         expected = expected + self.period * (given + drift + 2 * OBSERVE * error)
         drift = torch.clamp(drift + (self.period * OBSERVE**2) * error, -OFFSET, OFFSET)
-        return commands, {"last_action": ask, "drift": torch.stack([expected, drift], 1)}
+        return commands, {"last_action": ask, "drift": torch.stack([expected, drift], 1), "trim": trim}
 
     def command(self, action: Any, memory: Tensors | None = None) -> dict[str, Any]:
         """Of an upright robot at its goal."""
-        return {"body_rate": 0.0 * action, "thrust": 0.0 * action[:, :1] + GRAVITY}
+        return {"body_rate": 0.0 * action[:, :3], "thrust": 0.0 * action[:, :1] + GRAVITY}
 
     def remember(self, memory: Tensors, signals: Tensors, commands: Tensors) -> dict[str, Any]:
         """Of commands that are somebody else's: nothing is learnt of them."""

@@ -59,6 +59,8 @@ VALUES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "stack": lambda a, b: torch.stack([a, b, a * b], 1) + torch.stack((a[:, 0], b[:, 0], a[:, 1]), 0).mT[:, None],
     "sub": lambda a, b: torch.sub(a, b) - a.sub(2) * (b - 1.0),
     "rsub": lambda a, b: 1 - a * (2 - b),
+    "clip": lambda a, b: torch.clip(a, None, 0.3) + b.clip(-0.5, 0.5),
+    "sum by numpy's names": lambda a, b: torch.sum(a * b, axis=-1, keepdims=True) + a,
     "sum": lambda a, b: a.sum(-1) * torch.sum(b, 1) + (a[:, None] * b[:, :, None]).sum((1, 2)) + sum(a.unbind(-1)),
     "tanh": lambda a, b: torch.tanh(2 * a) * b.tanh(),
     "unbind": lambda a, b: torch.stack([x * y for x, y in zip(a.unbind(-1), torch.unbind(b, 1), strict=True)], -1),

@@ -4,24 +4,29 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from array_api_compat import array_namespace
 
 sys.path.append(str(Path(__file__).parents[3] / "deploy"))
 from seeing import PROVENANCE, drawn_signals
 
+from robo_rl.controllers.multirotor import avoidance
 from robo_rl.controllers.multirotor.avoidance import nearest_within
+from robo_rl.controllers.rotation import heading
 from robo_rl.deploy.build.c.generate import generate
 from robo_rl.deploy.build.c.host import compile_host
 from robo_rl.deploy.build.export import write_bundle
 from robo_rl.deploy.robot.bundle import command_differences, greatest
-from robo_rl.evaluate.evaluation import ControllerPolicy
+from robo_rl.evaluate.evaluation import ControllerPolicy, GraphPolicy
 from robo_rl.policy import PolicyGraph
 from robo_rl.sim.env import VecEnv
 from robo_rl.sim.robots.figures import CardError
 from robo_rl.sim.robots.multirotor import load_multirotor
+from robo_rl.sim.tasks.multirotor import avoiding
 from robo_rl.sim.tasks.multirotor.room import ARRIVED, CELL, GRACE, MOST_COLUMNS, SECONDS, TEAM
 from robo_rl.sim.tasks.multirotor.swarm import SwarmSwap
 
@@ -78,6 +83,26 @@ def test_a_message_says_where_the_other_was_as_long_ago_as_is_told(env: VecEnv) 
     assert len(np.unique(ages[-1].round(4))) > env.n // 2  # each link is late in its own way
 
 
+def test_the_goal_is_where_a_robot_starts_until_hits_count(env: VecEnv) -> None:
+    env.reset()
+    for step, goal in ((round(GRACE / 0.02) - 1, slice(3, 6)), (round(GRACE / 0.02), slice(0, 3))):
+        env.episode.step[:] = step
+        torch.testing.assert_close(env.truth()["position_setpoint"], env.draws.goal[:, goal])
+
+
+def test_a_policy_that_has_learnt_nothing_asks_for_orca_s_velocity(env: VecEnv, monkeypatch: Any) -> None:
+    monkeypatch.setattr(avoiding, "SWEEPS", avoidance.SWEEPS)
+    env.reset()
+    env.plant.current.linear_velocity.uniform_(-1.0, 1.0)
+    env.episode.step[:] = 2 * round(GRACE / 0.02)
+    signals = env.step(stay(env)).signals
+    expected = TASK.controller().velocity(signals, array_namespace(signals["position"]))
+    x, y, z, w = signals["orientation"].split(1, -1)
+    found = avoiding.avoiding(torch.zeros(env.n, 4), signals, heading((x, y, z, w)), TASK.reach)
+    assert float(expected.norm(dim=-1).min()) > 0.1
+    torch.testing.assert_close(found, expected, atol=1e-4, rtol=0.0)
+
+
 def test_a_hit_counts_after_the_grace_and_for_the_whole_team(env: VecEnv) -> None:
     env.reset()
     place = env.plant.current.position
@@ -113,11 +138,12 @@ def test_the_nearest_point_within_half_spaces_is_that_of_a_quadratic_program() -
         normal = random.normal(size=(4, 3))
         normal /= np.linalg.norm(normal, axis=1, keepdims=True)
         least, point = -random.uniform(0.0, 0.5, 4), random.normal(size=3)
-        limits = [(n[None], np.array([[b]])) for n, b in zip(normal, least, strict=True)]
-        found = nearest_within(point[None], limits, np)[0]
+        lower, upper = -random.uniform(0.2, 2.0, 3), random.uniform(0.2, 2.0, 3)
+        found = nearest_within(point[None], normal[None], least[None, :, None], lower[None], upper[None], np, 300)[0]
         kept = [{"type": "ineq", "fun": lambda x, n=n, b=b: n @ x - b} for n, b in zip(normal, least, strict=True)]
-        best = minimize(lambda x, p=point: ((x - p) ** 2).sum(), np.zeros(3), constraints=kept).x
-        assert np.linalg.norm(found - best) < 0.05
+        box = list(zip(lower, upper, strict=True))
+        best = minimize(lambda x, p=point: ((x - p) ** 2).sum(), np.zeros(3), bounds=box, constraints=kept).x
+        assert np.linalg.norm(found - best) < 0.003
 
 
 @pytest.mark.parametrize("controller", [TASK.controller(), *TASK.controllers()], ids=lambda c: c.name)
@@ -137,6 +163,21 @@ def test_two_on_one_line_pass_each_other_without_contact_where_the_law_below_alo
         nearest = min(nearest, float(team.truth()["clearance"][:2, 0].min()))
     assert nearest > 0.0
     assert float(TASK.distance(team.truth())[:2].max()) < ARRIVED
+
+
+@pytest.mark.parametrize("flown", ["controller", "graph"])
+def test_robots_whose_rotors_differ_hover_at_their_places(flown: str) -> None:
+    alone = VecEnv(TASK, 3, seed=3, evaluation=True, fixed={**EXACT, "columns": 0.0, "torque": 2e-5, "delay": 0.02})
+    graph = PolicyGraph(TASK, (8,))
+    graph.network[-1].weight.data.zero_()
+    policy = ControllerPolicy(TASK) if flown == "controller" else GraphPolicy(graph)
+    alone.draws.goal[:, :3] = alone.draws.goal[:, 3:6]
+    state, signals = policy.initial_state(alone.n), alone.signals()
+    with torch.no_grad():
+        for _ in range(350):
+            commands, state = policy(signals, state)
+            signals = alone.step(commands).signals
+    assert float(TASK.distance(alone.truth()).max()) < 0.1  # 0.2 where rates that turn nothing are not found
 
 
 def test_c_gives_what_torch_gives_of_attention_to_messages_and_columns(tmp_path: Path) -> None:
