@@ -16,7 +16,7 @@ import typing
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from robo_rl import console  # noqa: F401 (notes when the process began)
+from robo_rl import console  # notes when the process began
 from robo_rl.files.escaping import terminal
 from robo_rl.files.suggestions import did_you_mean
 
@@ -134,7 +134,8 @@ def main(arguments: list[str] | None = None) -> None:
         module = importlib.import_module(f"robo_rl.commands.{ROOMS[name]}.{name.replace('-', '_')}")
         command = module.command(rest) if hasattr(module, "command") else module.main
         name_words(command)
-        sys.exit(tyro.cli(command, prog=f"robo-rl {name}", args=rest, config=(tyro.conf.FlagCreatePairsOff,)))
+        with console.few_lines():
+            sys.exit(tyro.cli(command, prog=f"robo-rl {name}", args=rest, config=(tyro.conf.FlagCreatePairsOff,)))
     except ModuleNotFoundError as missing:
         if missing.name and missing.name.split(".")[0] == "robo_rl":
             raise

@@ -7,7 +7,8 @@ import math
 import os
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -19,7 +20,25 @@ STARTED = time.monotonic()
 
 LINES = 10
 """Of progress, at most, where there is no terminal."""
+PART = 0.6
+"""Of the lines that a command has left, at most for one bar, since others may follow."""
 QUIET_SECONDS = 2.0  # at least between two of them
+
+
+class Lines:
+    """Lines of progress that a command has left, for all of its bars; without a command each bar has its own."""
+
+    left: int | None = None
+
+
+@contextmanager
+def few_lines() -> Iterator[None]:
+    """Meanwhile all bars together write at most ``LINES`` lines."""
+    before, Lines.left = Lines.left, LINES
+    try:
+        yield
+    finally:
+        Lines.left = before
 
 
 class Progress:
@@ -36,7 +55,8 @@ class Progress:
         self.quiet, self.title, self.total, self.begun = title is None, terminal(title or ""), total, begun
         self._bar: Any = None
         self._start = self._last = time.monotonic()
-        self._lines = 0
+        self._most = LINES if Lines.left is None else math.ceil(PART * Lines.left)
+        self._parts = 0
 
     def __enter__(self) -> Progress:
         if sys.stderr.isatty() and not self.quiet:
@@ -67,12 +87,14 @@ class Progress:
                 self._live.refresh()
                 self._last = now
             return
-        part = LINES * (done - self.begun) // max(self.total - self.begun, 1)
-        if part > self._lines and now - self._last > QUIET_SECONDS and not self.quiet:
+        part = self._most * (done - self.begun) // max(self.total - self.begun, 1)
+        if part > self._parts and now - self._last > QUIET_SECONDS and not self.quiet and Lines.left != 0:
             left = (now - self._start) * (self.total - done) / max(done - self.begun, 1)
             text = f"{self.title}: {done}/{self.total} {note}".strip()
             print(terminal(f"{text}, about {left:.0f} s left"), file=sys.stderr, flush=True)
-            self._last, self._lines = now, part
+            self._last, self._parts = now, part
+            if Lines.left is not None:
+                Lines.left -= 1
 
     def show(self, metrics: Mapping[str, float]) -> None:
         """On a terminal, a table of metrics above the bar, until the next one."""

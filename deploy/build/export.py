@@ -21,7 +21,8 @@ from torch import Tensor, nn
 
 from robo_rl.contract import Contract, Provenance, Signal
 from robo_rl.controllers.start_pose import require_start
-from robo_rl.deploy.build.rewriting import patterns_by_operator
+from robo_rl.deploy.build.export_cache import exported
+from robo_rl.deploy.build.rewriting import patterns_by_operator, registry_once
 from robo_rl.deploy.robot.bundle import CONTRACT_KEY, DIGEST_KEY, GOLDEN_KEY, NO_DIGEST, Bundle, Golden, seal
 from robo_rl.deploy.robot.bundle.attachment import FILES_KEY
 from robo_rl.evaluate.evaluation import Conditions, GraphPolicy, rollout_signals
@@ -135,19 +136,30 @@ def _onnx_graph(
     policy: PolicyGraph, contract: Contract, others: Mapping[str, Other] = MappingProxyType({})
 ) -> ModelProto:
     shapes = (*(signal.dimensions for signal in contract.signals), (contract.state_size,))
+    module = _Positional(policy, contract, tuple(others.values())).eval()
+    inputs = [*(s.name for s in contract.signals), "state"]
+    outputs = [*(c.name for c in contract.commands), "next_state", *others]
+    return exported(
+        module, shapes, policy.state_dict(keep_vars=True), [*inputs, *outputs],
+        lambda: _by_torch(module, shapes, inputs, outputs),
+    )  # fmt: skip
+
+
+def _by_torch(module: nn.Module, shapes: Sequence[Sequence[int]], inputs: list[str], outputs: list[str]) -> ModelProto:
+    """What torch's exporter writes of a module."""
     example = tuple(torch.zeros(2, *shape) for shape in shapes)
     batch = {0: torch.export.Dim("batch")}
     logging.getLogger("torch.onnx").setLevel(logging.ERROR)
-    with warnings.catch_warnings(), patterns_by_operator():
+    with warnings.catch_warnings(), patterns_by_operator(), registry_once():
         warnings.simplefilter("ignore")
         program = torch.onnx.export(
-            _Positional(policy, contract, tuple(others.values())).eval(),
+            module,
             example,
             dynamo=True,
             verbose=False,
             opset_version=OPSET,
-            input_names=[*(s.name for s in contract.signals), "state"],
-            output_names=[*(c.name for c in contract.commands), "next_state", *others],
+            input_names=inputs,
+            output_names=outputs,
             dynamic_shapes=((batch,) * len(example),),
         )
     assert program is not None

@@ -1,10 +1,33 @@
-"""Torch's ONNX exporter, without matching patterns of the optimizer that can't match."""
+"""Torch's ONNX exporter, without work that changes nothing of what it writes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
+
+
+_registries: dict[Any, Any] = {}
+"""Of translations from torch to ONNX, by the version of ONNX."""
+
+
+@contextmanager
+def registry_once() -> Iterator[None]:
+    """Meanwhile, the registry of translations is made once for all exports of this process, in half a second."""
+    from torch.onnx._internal.exporter._registration import ONNXRegistry
+
+    made = ONNXRegistry.from_torchlib
+
+    def kept(opset_version: Any) -> Any:
+        if opset_version not in _registries:
+            _registries[opset_version] = made(opset_version=opset_version)
+        return _registries[opset_version]
+
+    ONNXRegistry.from_torchlib = staticmethod(kept)  # type: ignore[assignment, method-assign]
+    try:
+        yield
+    finally:
+        ONNXRegistry.from_torchlib = classmethod(made.__func__)  # type: ignore[assignment, attr-defined, method-assign]
 
 
 @contextmanager

@@ -15,6 +15,7 @@ import numpy as np
 LIBRARIES = {"egl": "libEGL.so.1", "osmesa": "libOSMesa.so.8"}
 MOST_GEOMS = 20_000
 UPRIGHT = np.eye(3)
+FLAT, NOWHERE = UPRIGHT.ravel(), np.zeros(3)
 
 
 class RenderingError(ValueError):
@@ -82,8 +83,11 @@ class Canvas:
 
     def connect(self, kind: Any, width: float, start: np.ndarray, end: np.ndarray, color: Sequence[float]) -> None:
         """One more shape, from a place to another: a line (width in pixels), an arrow or a capsule (in m)."""
-        geom = self.shape(kind, (0.0, 0.0, 0.0), start, color)
-        mujoco.mjv_connector(geom, kind, width, start.astype(float), end.astype(float))
+        geom = self._scene.geoms[self._scene.ngeom]
+        self._scene.ngeom += 1
+        start, end = np.asarray(start, float), np.asarray(end, float)
+        mujoco.mjv_initGeom(geom, kind, NOWHERE, start, FLAT, np.asarray(color, np.float32))
+        mujoco.mjv_connector(geom, kind, width, start, end)
 
     def write(self, text: str, place: np.ndarray) -> None:
         """A text at a place."""

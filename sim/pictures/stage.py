@@ -16,6 +16,8 @@ import numpy as np
 from robo_rl.sim.drawing import STONE, UNPAINTED, Arrow, Color, Frame, Line, Marker, Sphere, Text, Trail, is_plane, seen
 from robo_rl.sim.pictures.canvas import Canvas
 
+MOST_SHADOW = 4096
+"""Numbers on a side of the map of what the light reaches. A small picture has a smaller one, which is drawn sooner."""
 FIELD_OF_VIEW = 36.0
 """Degrees, vertical, of all pictures."""
 LINE_PIXELS = 2.5
@@ -30,7 +32,7 @@ SURROUNDINGS = """
 <mujoco>
   <visual>
     <global offwidth="{width}" offheight="{height}" fovy="{field}"/>
-    <quality offsamples="4" shadowsize="4096" numslices="20" numstacks="10"/>
+    <quality offsamples="4" shadowsize="{shadow}" numslices="20" numstacks="10"/>
     <headlight ambient=".36 .36 .36" diffuse=".18 .18 .18" specular="0 0 0"/>
     <map znear=".02" zfar="40" shadowclip="2.6"/>
   </visual>
@@ -72,8 +74,12 @@ class Stage(Canvas):
         self.extent = extent
         self.offsets = np.zeros((robots, 3)) if offsets is None else offsets
         repeat = 0.5 / 10 ** np.floor(np.log10(0.4 * extent))  # tiles of 1 m, 10 cm, … that are small beside the extent
+        shadow = min(MOST_SHADOW, 2 ** round(np.log2(4 * max(size))))
+        width, height = size
         spec = mujoco.MjSpec.from_string(
-            SURROUNDINGS.format(width=size[0], height=size[1], field=FIELD_OF_VIEW, extent=extent, repeat=repeat)
+            SURROUNDINGS.format(
+                width=width, height=height, shadow=shadow, field=FIELD_OF_VIEW, extent=extent, repeat=repeat
+            )
         )
         materials = _add_assets(spec, model)
         if floor is not None:
@@ -146,11 +152,13 @@ class Stage(Canvas):
 
     def trail(self, points: np.ndarray, color: Color, fading: bool = False) -> None:
         """A line through points (k, 3), oldest first; the oldest part is the faintest if it is ``fading``."""
-        for k, (start, end) in enumerate(itertools.pairwise(points)):
-            if np.isfinite(start).all() and np.isfinite(end).all():
-                strength = 0.1 + 0.85 * (k + 1) / len(points) if fading else 1.0
-                paint = (*(LINE_LIGHT * part for part in color[:3]), strength * color[3])
-                self.connect(mujoco.mjtGeom.mjGEOM_LINE, LINE_PIXELS, start, end, paint)
+        points = np.asarray(points, float)
+        there = np.isfinite(points).all(-1)
+        paint = np.array([*(LINE_LIGHT * part for part in color[:3]), color[3]], np.float32)
+        for k in np.flatnonzero(there[:-1] & there[1:]).tolist():
+            if fading:
+                paint[3] = (0.1 + 0.85 * (k + 1) / len(points)) * color[3]
+            self.connect(mujoco.mjtGeom.mjGEOM_LINE, LINE_PIXELS, points[k], points[k + 1], paint)
 
     def marked(self, markers: Sequence[Marker], robots: Sequence[int]) -> np.ndarray:
         """Pixels (height, width, 3) of a picture with markers of one moment, of those robots."""

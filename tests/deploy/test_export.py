@@ -33,11 +33,13 @@ def test_the_same_policy_gives_the_same_file_twice(trained_run: Path, bundle_fil
 
 
 def test_patterns_by_operator_give_the_graph_that_all_patterns_give(
-    trained_run: Path, bundle_file: Path, monkeypatch: pytest.MonkeyPatch
+    trained_run: Path, bundle_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     policy, _ = Run.open(trained_run).policy()
     contract = Bundle.read(bundle_file).contract
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "quick"))
     quick = exported_graph(policy, contract)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "slow"))
     monkeypatch.setattr("robo_rl.deploy.build.export.patterns_by_operator", nullcontext)
     assert exported_graph(policy, contract).SerializeToString(deterministic=True) == quick.SerializeToString(
         deterministic=True

@@ -67,6 +67,23 @@ def test_a_log_has_at_most_ten_lines_of_progress(
     assert lines[-1].startswith("flying: 1007/1007")
 
 
+def test_a_command_of_several_parts_has_ten_lines_in_all(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(console, "QUIET_SECONDS", 0.0)
+    with console.few_lines():
+        for part in ("simulating", "drawing", "writing", "checking", "packing"):
+            with Progress(part, 1000) as progress:
+                for done in range(1001):
+                    progress.update(done)
+    titles = [line.split(":")[0] for line in capsys.readouterr().err.splitlines()]
+    assert [titles.count(part) for part in ("simulating", "drawing", "writing", "checking")] == [6, 3, 1, 0]
+    with Progress("flying", 1000) as progress:
+        for done in range(1001):
+            progress.update(done)
+    assert len(capsys.readouterr().err.splitlines()) == 10, "outside of a command each has its own"
+
+
 def test_what_is_quickly_done_shows_no_progress_off_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     with Progress("flying", 1000) as progress:
         for done in range(1000):

@@ -289,10 +289,10 @@ def _is_whole(library: Path) -> bool:
     return data[-DIGEST_BYTES:] == hashlib.sha256(data[:-DIGEST_BYTES]).digest()
 
 
-def cache_folder() -> Path:
-    """Where compiled code is kept; safe to delete."""
+def cache_folder(kind: str = "fuse") -> Path:
+    """Where compiled code is kept, or what else of a ``kind`` takes long to make; safe to delete."""
     root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(root) / "robo-rl" / "fuse"
+    return Path(root) / "robo-rl" / kind
 
 
 def _compile(compiler: tuple[str, ...], code: str, options: Sequence[str], library: Path) -> None:

@@ -74,7 +74,7 @@ def wrench(
     arms = figures["rotor_position"]
     torque = np.stack([(arms[..., 1] * thrust).sum(1), -(arms[..., 0] * thrust).sum(1), yaw], -1)
     momentum = (spin * inertia * rotors).sum(1)[:, None] * np.array([0.0, 0.0, 1.0])
-    torque = torque - np.cross(speed[:, 3:], momentum) + figures["torque"]
+    torque = torque - cross(speed[:, 3:], momentum) + figures["torque"]
     air = speed[:, :3] - figures["wind"]
     along = (up * air).sum(1)[:, None] * up
     in_plane, axial = (column[:, None] for column in figures["rotor_drag"].T)
@@ -84,8 +84,14 @@ def wrench(
     return np.concatenate([force, turned(place[:, 3:], torque)], 1)
 
 
+def cross(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Of vectors (n, 3), in half of the time that numpy takes for few of them."""
+    (ax, ay, az), (bx, by, bz) = a.T, b.T
+    return np.stack([ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx], -1)
+
+
 def turned(quaternion: np.ndarray, vector: np.ndarray) -> np.ndarray:
     """Vectors (n, 3) turned by quaternions (n, 4) w, x, y, z."""
     w, axis = quaternion[:, :1], quaternion[:, 1:]
-    twice = 2 * np.cross(axis, vector)
-    return vector + w * twice + np.cross(axis, twice)
+    twice = 2 * cross(axis, vector)
+    return vector + w * twice + cross(axis, twice)
