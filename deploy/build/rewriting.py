@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-
 _registries: dict[Any, Any] = {}
 """Of translations from torch to ONNX, by the version of ONNX."""
 
