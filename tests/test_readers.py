@@ -37,8 +37,8 @@ RESTRICTED = "robo_rl/adapters/foreign/parameters.py"
 UNPICKLED = {"pickle", "dill", "cloudpickle", "shelve", "marshal", "joblib"}
 
 CONFINED = """_free_cells:Image.open _of_npz:np.load _opened:hpy.File _read:parquet.ParquetFile
-_task:parquet.ParquetFile _task_of_lines:file.open parsed:yaml.load parsed:zipfile.ZipFile parsed_sb3:torch.load parsed_sb3:zipfile.ZipFile
-parsed_torch:torch.load trial:ElementTree.parse"""
+_task:parquet.ParquetFile _task_of_lines:file.open parsed:yaml.load parsed:zipfile.ZipFile
+parsed_sb3:torch.load parsed_sb3:zipfile.ZipFile parsed_torch:torch.load trial:ElementTree.parse"""
 """In a process of its own, by ``robo_rl.files.sandbox``."""
 TRIED = """__init__:bullet.loadURDF _named:ElementTree.parse _parsed:ElementTree.parse _read:mujoco.MjSpec.from_file
 _record:onnxruntime.InferenceSession _session:onnxruntime.InferenceSession _speeds:ElementTree.parse _unpacked:np.load
