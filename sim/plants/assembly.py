@@ -137,6 +137,7 @@ def _require_names(spec: mujoco.MjSpec, mechanism: Mechanism) -> None:
                 if what[:6] != "points"
                 else "; expected shapes (<geom name=...> of MJCF, <collision name=...> of a URDF), sites, or links"
             )
+            how += what_to_do("", mechanism.model)
             raise CardError(f"{mechanism.model}: {missing} of the robot's {what} are not in it; it has {named}{how}")
 
 

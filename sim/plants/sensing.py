@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import mujoco
 import numpy as np
 
+from robo_rl.sim.robots.figures import CardError
 from robo_rl.sim.robots.mechanism import Frame, Mechanism
 
 Shapes = dict[str, tuple[int, ...]]
@@ -97,7 +98,9 @@ def add_sensors(spec: mujoco.MjSpec, mechanism: Mechanism) -> None:
         origin = f"{rays.name} origin"
         if spec.site(rays.at) is not None:
             site = spec.site(rays.at)
-            site.parent.add_site(name=origin, pos=site.pos, quat=site.quat)
+            start = site.parent.add_site(name=origin, pos=site.pos, quat=site.quat)
+            start.alt = site.alt
+            _put_into_frame(start, site)
         else:
             spec.body(rays.at).add_site(name=origin)
 
@@ -123,15 +126,22 @@ def _feel(spec: mujoco.MjSpec, point: str) -> None:
         sphere = shape.type == mujoco.mjtGeom.mjGEOM_SPHERE
         size = [1.5 * shape.size[0]] * 3 if sphere else shape.size + MARGIN  # holds all points where it can touch
         if shape.type == mujoco.mjtGeom.mjGEOM_MESH:
-            raise ValueError(f"contact point '{point}' is a mesh; expected a primitive shape, or a site around it")
+            raise CardError(f"contact point '{point}' is a mesh; expected a primitive shape, or a site around it")
         site = shape.parent.add_site(name=touch, pos=shape.pos, size=size)
         if not sphere:
             site.type, site.quat, site.fromto = shape.type, shape.quat, shape.fromto
             site.alt = shape.alt
+        _put_into_frame(site, shape)
     place = mujoco.mjtObj.mjOBJ_GEOM if shape is not None else mujoco.mjtObj.mjOBJ_SITE
     for kind in CONTACT[:2]:
         _add_sensor(spec, point, kind, place, point)
     _add_sensor(spec, point, CONTACT[2], mujoco.mjtObj.mjOBJ_SITE, touch)
+
+
+def _put_into_frame(site: Any, place: Any) -> None:
+    """An MJCF's <frame> moves what is in it: a site at the same place is in the same one."""
+    if place.frame is not None:
+        site.set_frame(place.frame)
 
 
 def sensor_columns(model: mujoco.MjModel, mechanism: Mechanism) -> np.ndarray:

@@ -99,6 +99,8 @@ def load_robot(name: str | Path, card_type: type[C] | None = None) -> C:
             f"robot '{name}' is a model; expected a robot file (card.toml), which says what motors it has and where it "
             f"stands: robo-rl new NAME --{kind} {shell_word(name)} writes one"
         )
+    if not own and name not in robot_names() and Path(name, "card.toml").is_file():
+        raise CardError(f"robot '{name}' is a folder; expected its robot file, {Path(name, 'card.toml')}")
     path = Path(name) if own else FOLDER / name / "card.toml"
     if not path.is_file():
         if own:

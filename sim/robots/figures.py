@@ -46,6 +46,8 @@ def names(value: Any, field: str, where: str) -> tuple[str, ...]:
 def model_beside(card: dict[str, Any], path: Path) -> Path:
     """The file that the card's field ``model`` names, in the folder of the card's own file ``path``."""
     model = path.parent / card["model"]
+    if path.is_symlink() and not os.path.isfile(model):  # a link to a card in another folder
+        model = path.resolve().parent / card["model"]
     beside = model.name == card["model"] and os.path.isfile(model)  # a Path of 300 letters raises an error
     require(beside, str(path), "model", card["model"], f"the name of a file beside the card; there is no {model}")
     return model

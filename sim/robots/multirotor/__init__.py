@@ -158,6 +158,10 @@ UNITS = {
 
 OPTIONAL = ("rate_gain",)
 
+ROUNDED = 0.25
+"""By which part of the others' sum a published moment of inertia may be above it."""
+ARMS = 0.2, 10.0
+"""Length of the longest arm over the radius of gyration, at least and at most: 1 to 2 of multirotors as they are."""
 MAY_BE_ZERO = ("thrust", "rotor_inertia", "rotor_drag", "body_drag")
 
 
@@ -184,8 +188,22 @@ def _read(card: dict[str, Any], name: str, where: str) -> MultirotorCard:
     require(rises, where, "thrust.value", result.thrust, curve)
     weight = f"{result.thrust_to_weight:.2f}"
     require(result.thrust_to_weight > 1.1, where, "thrust", weight, "a thrust-to-weight ratio above 1.1: it can't fly")
+    _require_size(result, where)
     _require_control(result, where)
     return result
+
+
+def _require_size(card: MultirotorCard, where: str) -> None:
+    """CardError where arms, mass and inertia are not in m, kg and kg m^2, or are those of no body."""
+    least, middle, most = sorted(card.inertia)
+    expected = f"none above the sum of the others: {least + middle:g} here"
+    require(most <= (1.0 + ROUNDED) * (least + middle), where, "inertia.value", card.inertia, expected)
+    radius = math.sqrt(most / card.mass)
+    require(
+        ARMS[0] <= card.arm / radius <= ARMS[1], where, "rotors",
+        f"{card.arm:.3g} m from the centre, and the radius of gyration, by inertia and mass, {radius:.3g} m",
+        f"arms of {ARMS[0]:g} to {ARMS[1]:g} times that: is one of them in another unit?",
+    )  # fmt: skip
 
 
 def _require_control(card: MultirotorCard, where: str) -> None:

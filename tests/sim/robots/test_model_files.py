@@ -318,6 +318,44 @@ def test_feet_may_be_sites(plain: str, tmp_path: Path) -> None:
     assert sites["height_m"] == pytest.approx(own["height_m"], abs=1e-6)
 
 
+def test_what_a_foot_feels_is_where_the_foot_is_also_in_a_frame(plain: str, tmp_path: Path) -> None:
+    """MJCF's <frame> moves what is in it."""
+    (foot,) = re.findall(r'<geom name="LF_foot"[^>]*>', plain)
+    at = ' pos="0 0 -0.18"'
+    assert at in foot
+    text = plain.replace(foot, f"<frame{at}>{foot.replace(at, '')}</frame>")
+    own, moved = (
+        assemble(load_robot(card).mechanism, Physics())
+        for card in (written(tmp_path / "a", plain), written(tmp_path / "b", text))
+    )
+    assert np.allclose(moved.site("LF_foot touch").pos, own.site("LF_foot touch").pos)
+
+
+def test_a_foot_that_is_a_mesh_is_refused_by_name(plain: str, tmp_path: Path) -> None:
+    (foot,) = re.findall(r'<geom name="LF_foot"[^>]*>', plain)
+    mesh = '<asset><mesh name="m" vertex="0 0 0 .1 0 0 0 .1 0 0 0 .1"/></asset>'
+    text = plain.replace(foot, '<geom name="LF_foot" type="mesh" mesh="m"/>').replace(END, mesh + END)
+    with pytest.raises(CardError, match="'LF_foot' is a mesh"):
+        assemble(load_robot(written(tmp_path, text)).mechanism, Physics())
+
+
+def test_a_card_may_be_a_link_to_one_in_another_folder(tmp_path: Path) -> None:
+    """As workspaces of ROS that were built with --symlink-install have them."""
+    (tmp_path / "card.toml").symlink_to(EXAMPLE / "card.toml")
+    assert load_robot(str(tmp_path / "card.toml")).model == EXAMPLE.resolve() / "quadruped.urdf"
+    with pytest.raises(CardError, match="is a folder; expected its robot file"):
+        load_robot(str(EXAMPLE))
+
+
+@pytest.mark.parametrize("unit", [1e3, 1e-3])
+def test_a_multirotor_whose_arms_are_in_another_unit_is_refused(unit: float, tmp_path: Path) -> None:
+    text = (EXAMPLE.parent / "own_robot.toml").read_text()
+    changed = re.sub(r"position = \[(.*)\]", lambda m: f"position = {[unit * float(x) for x in m[1].split(',')]}", text)
+    (tmp_path / "mine.toml").write_text(changed)
+    with pytest.raises(CardError, match="another unit"):
+        load_robot(str(tmp_path / "mine.toml"))
+
+
 @pytest.mark.parametrize("pose", ['pos="0.2 0 0.12"', 'pos="0 0 0.3" quat="0 0 0 1"', 'quat="0.8 0 0 0.6"'])
 def test_an_arm_that_stands_elsewhere_or_is_turned_is_the_same_arm(pose: str, tmp_path: Path) -> None:
     spec = mujoco.MjSpec.from_file(str(ARM / "arm.urdf"))
