@@ -76,6 +76,7 @@ BEFORE = {
         "robo-rl export runs/quadrotor-circle-seed0-1 --out policy.onnx",
     ),
     "docs/firmware.md": (BUNDLE,),
+    "docs/robot-computer.md": (BUNDLE,),
     "docs/operate.md": (BUNDLE, "cp policy.onnx hover.onnx", "cp $ROOT/robo_rl/zoo/quadrotor-track.onnx track.onnx"),
     "docs/ros.md": (BUNDLE,),
     "docs/scale.md": (BUNDLE, FEWER),
@@ -121,10 +122,19 @@ SKETCHES = {
 RULES = (
     # setting up, and what is not for one computer without a robot
     Rule(
-        r".*: (make (demo|test|setup|setup-dev check)|git clone .*|pip install .*|\. \.venv/bin/activate)", skip=SETUP
+        r".*: (make (demo|test|setup|setup-dev check)|git clone .*|pip (install|wheel) .*|\. \.venv/bin/activate)",
+        skip=SETUP,
     ),
     Rule(r".*: \(cd ros2_ws && colcon build\).*|.*: ros2 .*", skip=ROS_SYSTEM),
     Rule(r"ros\.md: (python3 -m venv --system-site|~/robo-rl/bin/pip|\(cd ros2_ws && \. /opt/ros).*", skip=ROS_SYSTEM),
+    Rule(r"robot-computer\.md: (?!robo-rl).*", skip=ROS_SYSTEM),
+    Rule(
+        r".*: robo-rl export .* --machine aarch64", skip="needs a cross compiler; tests/deploy/test_native.py uses it"
+    ),
+    Rule(
+        r".*: robo-rl pull-weights .*",
+        skip="needs a microcontroller's flash; tests/robo_rl/test_stream.py has its bytes",
+    ),
     Rule(r"signing\.md: (for who|export ROS_SEC|ROS_SEC).*", skip=ROS_SYSTEM),
     Rule(r"ros\.md: ROBO_RL_FAULT_TABLE=.*", skip="writes the page; make test runs these tests"),
     Rule(r"operate\.md: ssh .*|.*: torchrun .*|.*--address auto.*", skip=CLUSTER),
