@@ -124,6 +124,19 @@ def test_targets_of_make_exist(page: Path) -> None:
     assert {name for pair in named for name in pair if name} <= targets
 
 
+@pytest.mark.parametrize("page", sorted(ROOT.glob("docs/robots/*.md")), ids=lambda page: page.name)
+def test_a_robots_page_says_where_the_file_comes_from_that_it_runs(page: Path) -> None:
+    """Each policy file of ``robo-rl run`` was exported above it, is the zoo's, or the text names it."""
+    made: set[str] = set()
+    for line in commands(page)[0]:
+        command, *words = shlex.split(line)
+        if command == "export":
+            made |= {word for pair in re.findall(r"--out (\S+)|export (runs/\S+)", line) for word in pair}
+        file = next((word for word in words if word.endswith(".onnx")), "zoo:")
+        known = file.startswith("zoo:") or file in made or file.removesuffix("/policy.onnx") in made
+        assert command != "run" or known or f"`{file}`" in text_of(page), line
+
+
 @functools.cache
 def anchors(page: Path) -> frozenset[str]:
     """Of a page's headings, as the site and GitHub name them."""

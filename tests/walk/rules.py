@@ -77,6 +77,10 @@ BEFORE = {
     ),
     "docs/firmware.md": (BUNDLE,),
     "docs/robot-computer.md": (BUNDLE,),
+    "docs/robots/dynamixel.md": (
+        "robo-rl train arm-reach --robot so101 " + PPO,
+        "robo-rl export runs/arm-reach-ppo-seed0-1 --out so101.onnx",
+    ),
     "docs/operate.md": (BUNDLE, "cp policy.onnx hover.onnx", "cp $ROOT/robo_rl/zoo/quadrotor-track.onnx track.onnx"),
     "docs/ros.md": (BUNDLE,),
     "docs/scale.md": (BUNDLE, FEWER),
@@ -128,6 +132,10 @@ RULES = (
     Rule(r".*: \(cd ros2_ws && colcon build\).*|.*: ros2 .*", skip=ROS_SYSTEM),
     Rule(r"ros\.md: (python3 -m venv --system-site|~/robo-rl/bin/pip|\(cd ros2_ws && \. /opt/ros).*", skip=ROS_SYSTEM),
     Rule(r"robot-computer\.md: (?!robo-rl).*", skip=ROS_SYSTEM),
+    Rule(
+        r"robots/(px4|f1tenth|dynamixel)\.md: robo-rl (train|export) .*",
+        skip="needs the reader's own card; docs/own-robot.md trains such",
+    ),
     Rule(
         r".*: robo-rl export .* --machine aarch64", skip="needs a cross compiler; tests/deploy/test_native.py uses it"
     ),
