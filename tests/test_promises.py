@@ -106,3 +106,20 @@ def test_every_metric_that_is_documented_is_written(tmp_path: Path, capsys: pyte
     assert missing == []
     known = {name.split("/")[0] for name in documented_metrics()} | {"update", "environment_steps", "alive"}
     assert {name.split("/")[0] for name in written} <= known | {"learning_rate"}
+
+
+def test_the_messages_of_the_page_of_symptoms_are_said() -> None:
+    """Each quoted message of its tables, but for values, is in the source, where texts of several lines are joined."""
+    folders = ("robo_rl", "deploy", "sim", "controllers", "ros2_ws/src")
+    files = [path for folder in folders for path in (ROOT / folder).rglob("*.*") if path.suffix in (".py", ".h", ".c")]
+    source = re.sub(r'"\s*\n\s*f?"', "", "".join(path.read_text() for path in files))
+    rows = re.findall(r"^\| ([^|]+) \|", (ROOT / "docs" / "troubleshooting.md").read_text(), re.M)
+    quoted = [
+        message
+        for row in rows
+        for message in re.findall(r"`([^`]+)`", row)
+        if " " in message and "robo-rl " not in message
+    ]
+    parts = [part.strip(" ',.") for message in quoted for part in re.split(r"…|'[^']*'|\d+", message)]
+    assert [part for part in parts if len(part) > 6 and part not in source] == []
+    assert len(quoted) > 5

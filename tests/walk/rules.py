@@ -202,6 +202,7 @@ RULES = (
     ),
     Rule(r".*: robo-rl evaluate .*(--sweep|--against|--ground|go2|arm|car|nav|mobile).*", add="--episodes 20"),
     Rule(r".*: robo-rl verify (car|nav|follow|place|fetch|traffic)\.onnx", add="--episodes 20 --min-success 0"),
+    Rule(r"legs\.md: robo-rl verify .*", add="--episodes 20 --min-success 0"),
     Rule(
         r"manipulation\.md: robo-rl transfer place\.onnx", add="--episodes 10", replace=("place.onnx", "zoo:arm-place")
     ),  # a policy of one update places nothing, of which nothing can be kept
