@@ -184,6 +184,8 @@ RULES = (
     Rule(r"README\.md: robo-rl verify policy\.onnx", says=((r"([\d.]+)% of 1,000 episodes", 96.0, 100.0),)),
     Rule(r"README\.md: robo-rl (evaluate zoo:(?!go2-rough).*)", add=EPISODES, says=((ANY, 85.0, 100.0),)),
     Rule(r".*: robo-rl train quadrotor-(?!.*(ppo|updates)).*"),
+    Rule(r".*: robo-rl train quadrotor-.*--apg\.updates.*", add="--episodes 4"),
+    Rule(r".*: robo-rl train (pmsm|swarm)-.*", add="--apg.updates 5 --episodes 4"),
     Rule(r"sysid\.md: robo-rl train arm-reach .*"),  # ten seconds; its motion is identified
     Rule(r".*: robo-rl train (\./circle\.py|\$T).*"),
     Rule(r".*: robo-rl train arm-insert --algorithm ppo .*", add=PPO),

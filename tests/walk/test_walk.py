@@ -15,6 +15,8 @@ from walk import rules
 from walk.pages import PAGES, ROOT, Command, blocks, commands, sketches
 from walk.session import Session, opened
 
+from robo_rl.sim.tasks.loading import task_class, task_names
+
 EVERY = [command for page in PAGES for command in commands(page)]
 
 
@@ -22,6 +24,16 @@ def test_every_rule_is_for_a_command_of_the_pages() -> None:
     used = {id(rules.rule_of(command)) for command in EVERY}
     assert [rule.pattern for rule in rules.RULES if id(rule) not in used] == []
     assert set(rules.BEFORE) <= set(PAGES)
+
+
+def test_what_is_added_to_a_training_is_for_its_algorithm() -> None:
+    for command in EVERY:
+        found = re.match(r"robo-rl train ([a-z][\w-]+)", command.text)
+        rule = rules.rule_of(command)
+        if found and found[1] in task_names() and not rule.skip:
+            given = re.search(r"--algorithm (\w+)", command.text)
+            algorithm = given[1] if given else task_class(found[1]).algorithms[0]
+            assert set(re.findall(r"--(apg|bc|ppo|sac)\.", f"{command.text} {rule.add}")) <= {algorithm}, command.where
 
 
 def test_every_page_with_commands_is_walked() -> None:
