@@ -1,9 +1,9 @@
 """Eight Crazyflies change places: policies with and without attention and collision replay, and what does not learn.
 
 Each variant is trained by the settings of swarm-swap; then it flies the same held-out episodes as the baselines, and,
-with 20 % of the cells as columns, a fifth as many. `no-messages` knows nothing of the others, `untrained` is the graph
-whose network has learnt nothing: ORCA by half as many sweeps. Intervals are of 95 %: Wilson's of episodes, and those of
-robots by the spread of the teams' means, since robots of a team share their luck.
+with 20 % of the cells as columns, a fifth as many. The network of `no-messages` knows nothing of the others. Intervals
+are of 95 %: Wilson's of episodes, and those of robots by the spread of the teams' means, since robots of a team share
+their luck.
 
     python benchmarks/swarm.py                     # all variants, seed 0, 1,000 episodes
     python benchmarks/swarm.py baselines           # or one: attention, replay, table, no-messages
@@ -89,12 +89,8 @@ def main(variants: tuple[str, ...], seed: int, episodes: int) -> None:
     for variant in variants:
         if variant == "baselines":
             task = SwarmSwap()
-            config = ApgConfig()
-            policies: dict[str, Any] = {
-                c.name: ControllerPolicy(task, c) for c in (task.controller(), *task.controllers())
-            }
-            policies["untrained"] = GraphPolicy(PolicyGraph(task, config.hidden, config.activation))
-            new = [{"policy": name, **flown(task, policy, episodes)} for name, policy in policies.items()]
+            both = (task.controller(), *task.controllers())
+            new = [{"policy": c.name, **flown(task, ControllerPolicy(task, c), episodes)} for c in both]
         else:
             task, policy, used = trained(variant, seed)
             new = [{"policy": variant, "seed": seed, **used, **flown(task, GraphPolicy(policy), episodes)}]

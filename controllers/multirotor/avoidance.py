@@ -209,10 +209,9 @@ def nearest_within(point: Any, normal: Any, least: Any, lower: Any, upper: Any, 
     held, beyond = [0.0 * leasts[0]] * count, 0.0 * point
     for _ in range(sweeps):
         for k in range(count):
-            push = xp.clip(leasts[k] - _dot(normals[k], point, xp), None, 5.0)
-            push = xp.where(push > -held[k], push, -held[k])
-            held[k] = held[k] + push
-            point = point + push * normals[k]
+            pushed = xp.clip(held[k] + leasts[k] - _dot(normals[k], point, xp), 0.0, 5.0)
+            point = point + (pushed - held[k]) * normals[k]
+            held[k] = pushed
         free = point + beyond
         point = xp.where(free < lower, lower, xp.where(free > upper, upper, free))
         beyond = free - point

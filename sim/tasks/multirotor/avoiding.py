@@ -1,7 +1,7 @@
 """ORCA within a policy's graph: the velocity nearest to what a network asks for that collides with nothing.
 
-Where the network asks for nothing it is that of ``OrcaController`` in ``controllers/multirotor/avoidance.py``, but for
-fewer sweeps. In ONNX it is arithmetic alone.
+Where the network asks for nothing it is that of ``OrcaController`` in ``controllers/multirotor/avoidance.py``. In ONNX
+it is arithmetic alone.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ from typing import Any
 
 import torch
 
-from robo_rl.controllers.multirotor.avoidance import Pace, reciprocal
+from robo_rl.controllers.multirotor.avoidance import SWEEPS, Pace, reciprocal
 from robo_rl.sim.plants.multirotor.swarm import bounds_of
 from robo_rl.sim.tasks.multirotor.room import COLUMN, ROOM, SEEN, STALE, TEAM
 
 PACE = Pace()  # what is flown where nothing is learnt
 PUSH = (1.0, 1.0, 0.6)  # m/s, what an action of 1 adds to the wanted velocity at most
-CAUTION = 0.7  # what part of the horizon, and of the buffer between robots, an action of 1 adds at most
-SWEEPS = 6  # over all half-spaces, half of the controllers'
+CAUTION = 0.5  # what part of the horizon, and of the buffer between robots, an action of 1 adds at most
+TRAINED = 6  # sweeps over all half-spaces in training: in half the time, and what is left over teaches to stay away
 
 
-def avoiding(ask: Any, signals: Mapping[str, Any], turn: tuple[Any, Any], reach: float) -> Any:
+def avoiding(ask: Any, signals: Mapping[str, Any], turn: tuple[Any, Any], reach: float, sweeps: int = SWEEPS) -> Any:
     """(n, 3) m/s, world, for what is asked for beside the straight way to the goal: ``ask`` (n, 4), from -1 to 1, is a
     velocity in the heading frame, and the caution towards other robots. ``turn`` is the cosine and the sine of the
     heading, (n, 1) each; ``reach`` a robot's radius, m."""
@@ -53,4 +53,4 @@ def avoiding(ask: Any, signals: Mapping[str, Any], turn: tuple[Any, Any], reach:
         torch.cat([PACE.pull * (end[i] + side * margin - here[:, i : i + 1]) for i in range(3)], -1)
         for side, end in zip((1.0, -1.0), zip(*bounds_of(ROOM), strict=True), strict=True)
     ]
-    return reciprocal(wanted, speed, tuple(found), sizes, flies, ahead, tuple(walls), torch, SWEEPS)
+    return reciprocal(wanted, speed, tuple(found), sizes, flies, ahead, tuple(walls), torch, sweeps)

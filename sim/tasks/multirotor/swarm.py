@@ -22,7 +22,7 @@ from torch import Tensor
 
 from robo_rl.contract import Encoder, StateBlock
 from robo_rl.controllers.multirotor import OrcaController, Surroundings, VoronoiController
-from robo_rl.controllers.multirotor.avoidance import TRIM, TRIMMED, TURN
+from robo_rl.controllers.multirotor.avoidance import SWEEPS, TRIM, TRIMMED, TURN
 from robo_rl.controllers.rotation import body_z, heading, matrix, turn_back
 from robo_rl.sim.drawing import Marker, Sphere, Trail
 from robo_rl.sim.engines import Engine
@@ -37,7 +37,7 @@ from robo_rl.sim.ranges import Range
 from robo_rl.sim.robots.figures import CardError
 from robo_rl.sim.robots.multirotor import GRAVITY, MultirotorCard, load_multirotor
 from robo_rl.sim.tasks import Measure, Tensors
-from robo_rl.sim.tasks.multirotor.avoiding import PACE, avoiding
+from robo_rl.sim.tasks.multirotor.avoiding import PACE, TRAINED, avoiding
 from robo_rl.sim.tasks.multirotor.quadrotor import attitude
 from robo_rl.sim.tasks.multirotor.rates import RATES, QuadrotorRates
 from robo_rl.sim.tasks.multirotor.room import (
@@ -91,8 +91,8 @@ class SwarmSwap(QuadrotorRates):
     weights = {
         "goal": -1.0,
         "near": 0.5,
-        "robots": -5.0,
-        "columns": -10.0,
+        "robots": -10.0,
+        "columns": -20.0,
         "contact": -6.0,
         "turning": -0.003,
     }
@@ -267,7 +267,8 @@ class SwarmSwap(QuadrotorRates):
         q = signals["orientation"].split(1, -1)
         cosine, sine = heading(q)
         speed, ask = signals["linear_velocity"], torch.tanh(action)
-        x, y, z = (PACE.follow * (avoiding(ask, signals, (cosine, sine), self.reach) - speed)).split(1, -1)
+        sweeps = TRAINED if limit is None else SWEEPS  # a policy that flies has limits
+        x, y, z = (PACE.follow * (avoiding(ask, signals, (cosine, sine), self.reach, sweeps) - speed)).split(1, -1)
         expected, drift = memory["drift"].unbind(1)
         x = torch.clamp(x, -6.0, 6.0) - drift[:, :1]
         y = torch.clamp(y, -6.0, 6.0) - drift[:, 1:2]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +13,6 @@ from array_api_compat import array_namespace
 sys.path.append(str(Path(__file__).parents[3] / "deploy"))
 from seeing import PROVENANCE, drawn_signals
 
-from robo_rl.controllers.multirotor import avoidance
 from robo_rl.controllers.multirotor.avoidance import nearest_within
 from robo_rl.controllers.rotation import heading
 from robo_rl.deploy.build.c.generate import generate
@@ -26,7 +24,7 @@ from robo_rl.policy import PolicyGraph
 from robo_rl.sim.env import VecEnv
 from robo_rl.sim.robots.figures import CardError
 from robo_rl.sim.robots.multirotor import load_multirotor
-from robo_rl.sim.tasks.multirotor import avoiding
+from robo_rl.sim.tasks.multirotor.avoiding import avoiding
 from robo_rl.sim.tasks.multirotor.room import ARRIVED, CELL, GRACE, MOST_COLUMNS, SECONDS, TEAM
 from robo_rl.sim.tasks.multirotor.swarm import SwarmSwap
 
@@ -90,15 +88,14 @@ def test_the_goal_is_where_a_robot_starts_until_hits_count(env: VecEnv) -> None:
         torch.testing.assert_close(env.truth()["position_setpoint"], env.draws.goal[:, goal])
 
 
-def test_a_policy_that_has_learnt_nothing_asks_for_orca_s_velocity(env: VecEnv, monkeypatch: Any) -> None:
-    monkeypatch.setattr(avoiding, "SWEEPS", avoidance.SWEEPS)
+def test_a_policy_that_has_learnt_nothing_asks_for_orca_s_velocity(env: VecEnv) -> None:
     env.reset()
     env.plant.current.linear_velocity.uniform_(-1.0, 1.0)
     env.episode.step[:] = 2 * round(GRACE / 0.02)
     signals = env.step(stay(env)).signals
     expected = TASK.controller().velocity(signals, array_namespace(signals["position"]))
     x, y, z, w = signals["orientation"].split(1, -1)
-    found = avoiding.avoiding(torch.zeros(env.n, 4), signals, heading((x, y, z, w)), TASK.reach)
+    found = avoiding(torch.zeros(env.n, 4), signals, heading((x, y, z, w)), TASK.reach)
     assert float(expected.norm(dim=-1).min()) > 0.1
     torch.testing.assert_close(found, expected, atol=1e-4, rtol=0.0)
 
