@@ -1,4 +1,4 @@
-"""The controller with a Go2 of mock_components: it loads, and arms. Mock sensors never change, so it will not walk.
+"""The controller with a Go2 of mock_components: it loads, and arms. Mock sensors never change, so its fallback follows.
 
 ros2 launch robo_rl_controller go2_mock.launch.py bundle:=$PWD/go2-flat.x86_64.so
 """
