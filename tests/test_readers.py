@@ -70,7 +70,7 @@ processor_flags:info.read_text publish:.open replacing:partial.open replay:np.fr
 shown:path.read_text start:file.open write_device:.read_text write_onboard:.read_text write_robot:.read_text
 definitions:file.read_text _load:ctypes.CDLL follow:os.open follow_gamepad:os.open
 write_clip:partial.open write_project:path.read_bytes write_project:source.read_text write_project:template.read_text
-_digest:file.read_bytes start:.read_text start:urdf.read_text"""
+_digest:file.read_bytes _read:file.read_bytes _versions:.read_bytes start:.read_text start:urdf.read_text"""
 """What robo-rl came with, has just written itself, compiled code that its user names, the system's files, devices."""
 EXCHANGED = """_next_file:path.open _regular:os.fdopen _regular:os.open"""
 """The folder that a robot and its learner share: frames of a fixed size, each with a digest."""
