@@ -81,7 +81,9 @@ class Canvas:
         )
         return geom
 
-    def connect(self, kind: Any, width: float, start: np.ndarray, end: np.ndarray, color: Sequence[float]) -> None:
+    def connect(
+        self, kind: Any, width: float, start: np.ndarray, end: np.ndarray, color: Sequence[float] | np.ndarray
+    ) -> None:
         """One more shape, from a place to another: a line (width in pixels), an arrow or a capsule (in m)."""
         geom = self._scene.geoms[self._scene.ngeom]
         self._scene.ngeom += 1
