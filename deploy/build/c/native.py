@@ -10,8 +10,10 @@ compiled for another processor is tried under QEMU, where that is installed: ``s
 
 from __future__ import annotations
 
+import os
 import platform
 import shutil
+import signal
 import subprocess
 import tempfile
 from collections.abc import Sequence
@@ -24,7 +26,8 @@ from robo_rl.deploy.build.c.generate import HERE, Generated, generate
 from robo_rl.deploy.build.c.robot import write_robot
 from robo_rl.deploy.robot.bundle import Bundle, BundleError
 
-COMPILE_SECONDS = 120.0
+COMPILE_SECONDS = 600.0
+"""Long enough for the largest included policy on a computer that is busy."""
 SELF_TEST = """#include <stdio.h>
 #include "{name}.h"
 int main(void)
@@ -130,9 +133,16 @@ def _compile(sources: Sequence[Path], out: Path, of: Machine | None, flags: Sequ
         raise CompileError(f"the C compiler '{compiler}' was not found; install one (apt-get install {package})")
     tuned = of.flags if of else ("-march=native",) if platform.machine() in MACHINES else ()
     command = [compiler, "-std=c99", *FAST, *tuned, *flags, *map(str, sources), "-lm", "-o", str(out)]
+    process = subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
     try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=COMPILE_SECONDS)
-    except subprocess.TimeoutExpired:
-        raise CompileError(f"{compiler} did not finish in {COMPILE_SECONDS:g} s; use onnxruntime") from None
-    if done.returncode:
-        raise CompileError(f"{compiler} refuses the generated sources:\n{done.stderr[:2000]}")
+        _, said = process.communicate(timeout=COMPILE_SECONDS)
+    except BaseException as error:
+        os.killpg(process.pid, signal.SIGKILL)  # with the processes that it started
+        process.communicate()
+        if isinstance(error, subprocess.TimeoutExpired):
+            raise CompileError(f"{compiler} did not finish in {COMPILE_SECONDS:g} s; use onnxruntime") from None
+        raise
+    if process.returncode:
+        raise CompileError(f"{compiler} refuses the generated sources:\n{said[:2000]}")
