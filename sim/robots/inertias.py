@@ -31,8 +31,9 @@ identified inertias larger than any (the Panda's first link: 0.38 m)."""
 NEAREST = 0.03
 """The same over the link's size at least: that of a box is 0.4 or more, of a heavy motor in a long light link a
 tenth, of 4,130 links of makers' models 0.064."""
-DENSITY = 0.1, 3000.0
-"""kg/m³ of a whole robot's mass in the sphere around it, at least and at most. Of 218 makers' models 1 to 700."""
+DENSITY = 0.1, 20000.0
+"""kg/m³ of a whole robot's mass in the sphere around it, at least and at most: tungsten has 19,300, makers' models
+1 to 700 (218 of them)."""
 ANY = 1e-3, 2.0
 """m, radii of gyration of links of robots, at least and at most, where they have no shapes."""
 GUESSED = 1.25
