@@ -202,7 +202,8 @@ def _is_alike_alone(actor: nn.Module, task: Task) -> bool:
 
     def actions(rows: slice) -> Tensor:
         part = {name: value[rows] for name, value in seen.items()}
-        return actor(part if task.encoders else part["policy"])
+        found: Tensor = actor(part if task.encoders else part["policy"])
+        return found
 
     together = actions(slice(None))
     if not torch.equal(together, actions(slice(None))):
