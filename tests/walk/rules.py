@@ -157,7 +157,7 @@ RULES = (
         skip="needs the firmware's sources, which the line above fetches",
     ),
     Rule(r".*: robo-rl run .*--driver f1tenth .*", skip=CAR),
-    Rule(r".*: robo-rl run .*--driver simulated .*", skip=REALTIME),
+    Rule(r".*: robo-rl run .*--driver simulated.*", skip=REALTIME),
     Rule(r"plans\.md: robo-rl (emulate plan-server|replay) .*", skip=PLANS),
     Rule(r".*: robo-rl learn arm-insert .*", add="--bc.updates 2", until="for the robot"),
     Rule(r".*: robo-rl learn runs/live", until="for the robot"),
