@@ -46,11 +46,11 @@ def avoiding(ask: Any, signals: Mapping[str, Any], turn: tuple[Any, Any], reach:
         known.append(still < 1.0)
         size.append(reach + COLUMN + PACE.column_buffer + still)
         horizon.append(PACE.horizon + still)
-    *found, sizes, ahead = (torch.stack(parts, 1) for parts in (apart, velocity, known, size, horizon))
+    places, speeds, sure, sizes, ahead = (torch.stack(parts, 1) for parts in (apart, velocity, known, size, horizon))
     flies = torch.tensor([1.0] * (TEAM - 1) + [0.0] * SEEN)[None, :, None]
     margin = reach + PACE.column_buffer
-    walls = [
+    least, most = (
         torch.cat([PACE.pull * (end[i] + side * margin - here[:, i : i + 1]) for i in range(3)], -1)
         for side, end in zip((1.0, -1.0), zip(*bounds_of(ROOM), strict=True), strict=True)
-    ]
-    return reciprocal(wanted, speed, tuple(found), sizes, flies, ahead, tuple(walls), torch, sweeps)
+    )
+    return reciprocal(wanted, speed, (places, speeds, sure), sizes, flies, ahead, (least, most), torch, sweeps)
