@@ -31,7 +31,7 @@ COMMANDS = {
     "export": ["export", "run", "--out", "policy.onnx"],
     "verify, first": ["verify", f"zoo:{TASK}"],
     "verify": ["verify", f"zoo:{TASK}"],
-    "verify go2-flat": ["verify", "zoo:go2-flat"],
+    "verify go2-flat, first": ["verify", "zoo:go2-flat"],
     "transfer": ["transfer", f"zoo:{TASK}"],
     "report": ["report", f"zoo:{TASK}", "--out", "report.html"],
 }
