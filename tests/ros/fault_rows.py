@@ -94,7 +94,7 @@ CAR: list[Row] = [
     ("nan scan", "SIGNAL_STALE", "scan"),
     ("inf scan:ranges", "SIGNAL_FROZEN", "scan"),  # one such scan may be: nothing is within range (REP 117)
     ("range scan:angle_increment 0", "SIGNAL_STALE", "expected some, in steps other than 0"),
-    ("range scan:angle_increment 0.001", "SIGNAL_STALE", "no beam at"),
+    ("range scan:angle_increment 0.001", "SIGNAL_STALE", "and angle_max is"),
     ("short scan", "SIGNAL_STALE", "no beam at"),
     ("huge scan", "SIGNAL_STALE", "scan"),
     ("garbage scan", "", ""),

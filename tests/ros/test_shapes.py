@@ -19,6 +19,7 @@ from sensor_msgs.msg import JointState, LaserScan
 from std_msgs.msg import Float32MultiArray, Float64MultiArray, MultiArrayDimension
 
 from robo_rl.deploy.robot.named_values import numbers_by_name
+from robo_rl.deploy.robot.scans import ASTRAY
 from robo_rl.ros.frames import View
 from robo_rl.ros.message_encoding import compose
 from robo_rl.ros.reading import MessageError, read
@@ -103,10 +104,16 @@ def test_any_fan_that_covers_the_contract_s_is_read_and_any_other_refused(
     angles = begin + step * np.arange(count)
     looks = -1.0 + 0.1 * np.arange(21)
     apart = np.abs((looks[:, None] - angles[None] + math.pi) % TURN - math.pi).min(1).max()
-    if abs(apart / abs(step) - 0.5) < 0.01:
+    reach = abs(step) * (count - 1)
+    if abs(apart / abs(step) - 0.5) < 0.01 or abs(reach - TURN - ASTRAY) < 1e-3:
         return  # at the very edge
     message = lidar(count, begin, step)
-    if apart > abs(step) / 2:
+    if reach > TURN + ASTRAY:
+        with pytest.raises(
+            MessageError, match=r"'scan': \d+ ranges from angle_min .* expected the same, within a full turn"
+        ):
+            read(LASER, "ranges", message, FAN)
+    elif apart > abs(step) / 2:
         with pytest.raises(MessageError, match=r"'scan': no beam at -?\d+\.\d degrees: the scan is from"):
             read(LASER, "ranges", message, FAN)
     else:

@@ -35,7 +35,7 @@ def turned(vectors: torch.Tensor, turn: Rotation) -> torch.Tensor:
 
 def test_all_tasks_are_listed_and_unknown_names_are_refused() -> None:
     assert set(NAMES) <= set(task_names())
-    with pytest.raises(ValueError, match=r"quadrotor-hoover.*expected one of"):
+    with pytest.raises(ValueError, match=r"quadrotor-hoover.*did you mean 'quadrotor-hover'\? Expected one of"):
         load_task("quadrotor-hoover")
     with pytest.raises(ValueError, match="robot 'crazy' is not known"):
         load_task("quadrotor-hover", "crazy")
