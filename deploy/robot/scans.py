@@ -76,9 +76,9 @@ def ranges_of(message: Any, layout: Scan, count: int, nothing: Sequence[str] = (
 
 def _require_angles(message: Any, step: float, count: int) -> None:
     """ScanError where a driver's angles contradict each other: nobody knows then where its beams look."""
-    first, last = float(message.angle_min), float(message.angle_max)
+    first, last = float(message.angle_min), float(getattr(message, "angle_max", math.nan))
     reach = first + step * (count - 1)
-    told = math.isfinite(last) and last not in (0.0, first)  # else the driver left it out
+    told = math.isfinite(last) and last not in (0.0, first)  # else it was left out
     backwards = math.isfinite(last) and (last - first) * step < 0.0
     if backwards or abs(reach - first) > TURN + ASTRAY or (told and abs(reach - last) > ASTRAY):
         raise ScanError(
