@@ -36,6 +36,15 @@ HANGING = 0.5
 """s that the last resort waits for a call of the robot that is at work."""
 
 
+class SignalSafeEvent(threading.Event):
+    """An event that a handler of signals may set or clear: the thread that it interrupts may be in the middle of that,
+    such as in the handler of an earlier signal, and would wait for itself with the lock of a plain event."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._cond = threading.Condition(threading.RLock())
+
+
 class Supervisor(ABC):
     """See the module's text. The abstract methods are called by the thread that makes the step."""
 
@@ -47,7 +56,7 @@ class Supervisor(ABC):
         self.watchdog = Watchdog(period, self._step_without_policy)
         self.error: BaseException | None = None
         """The first one of a step."""
-        self.left = threading.Event()
+        self.left = SignalSafeEvent()
         """On the way out: whether nothing needs to be sent any more."""
         self._samples: Samples = {}
         self._operator = NEVER

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from typing import Any
 
 import numpy as np
@@ -135,3 +136,24 @@ def test_who_only_watches_and_fails_again_and_again_does_not_cut_the_gate_s_land
     with pytest.raises(OSError, match="the disk is full"):
         loop.run(60.0)
     assert len(sources) == len(steps)
+
+
+def test_a_signal_in_the_middle_of_an_event_that_its_handler_sets_does_not_wait_for_itself() -> None:
+    """Ctrl-C comes twice from a terminal and a launch file: the second may interrupt the handler of the first."""
+    event = supervisor.SignalSafeEvent()
+    notify, asked = event._cond.notify_all, []
+
+    def interrupted() -> None:
+        if not asked:
+            asked.append(True)
+            signal.raise_signal(signal.SIGUSR1)
+        notify()
+
+    event._cond.notify_all = interrupted  # type: ignore[method-assign]
+    before = signal.signal(signal.SIGUSR1, lambda *_: event.set())
+    try:
+        event.set()
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert asked
+    assert event.wait(0.0)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import signal
 import sys
-import threading
 import time
 from functools import partial
 from typing import Any
@@ -22,6 +21,7 @@ from std_srvs.srv import Trigger
 
 from robo_rl.contract import Contract
 from robo_rl.deploy.robot.named_values import texts_by_name
+from robo_rl.deploy.robot.supervisor import SignalSafeEvent
 from robo_rl.ros import quality
 from robo_rl.ros.following import Decision, Wanted, Watch, misfit
 from robo_rl.ros.operate import Operator
@@ -171,7 +171,7 @@ def main(arguments: list[str] | None = None) -> None:
         given = sys.argv if arguments is None else arguments
         operator = stack.enter_context(Operator(name="controllers", arguments=given))
         operator.policy = operator.node.resolve_topic_name(operator.node.declare_parameter("policy", "policy").value)
-        ended = threading.Event()
+        ended = SignalSafeEvent()
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: ended.set())
         try:

@@ -27,6 +27,7 @@ from std_msgs.msg import String
 
 from robo_rl.contract import Contract
 from robo_rl.controllers.path import AHEAD, SIZE
+from robo_rl.deploy.robot.supervisor import SignalSafeEvent
 from robo_rl.ros import quality
 from robo_rl.ros.frames import Frames
 from robo_rl.ros.message_encoding import compose
@@ -304,7 +305,7 @@ def main(arguments: list[str] | None = None) -> None:
         given = sys.argv if arguments is None else arguments
         operator = stack.enter_context(Operator(name="follow_path", arguments=given))
         operator.policy = operator.node.resolve_topic_name(operator.node.declare_parameter("policy", "policy").value)
-        ended = threading.Event()
+        ended = SignalSafeEvent()
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: ended.set())
         try:

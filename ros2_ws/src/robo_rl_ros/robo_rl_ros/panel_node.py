@@ -27,6 +27,7 @@ from std_srvs.srv import Trigger
 
 import robo_rl.viewer
 from robo_rl.contract import Contract
+from robo_rl.deploy.robot.supervisor import SignalSafeEvent
 from robo_rl.ros import quality
 from robo_rl.ros.gate_topic import listen_to_gate
 from robo_rl.ros.operate import REQUESTS, TRANSITIONS, Operator, OperatorError
@@ -301,7 +302,7 @@ def main(arguments: list[str] | None = None) -> None:
         address, port = get("address", "127.0.0.1").value, get("port", 8080).value
         access = _access(address, get("token", "").value, get("view_token", "").value)
         operator.policy = operator.node.resolve_topic_name(get("policy", "policy").value)
-        panel, going = Panel(operator), threading.Event()
+        panel, going = Panel(operator), SignalSafeEvent()
         going.set()
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: going.clear())

@@ -12,7 +12,6 @@ import json
 import os
 import signal
 import sys
-import threading
 import time
 import traceback
 from collections import deque
@@ -44,6 +43,7 @@ from robo_rl.deploy.robot.logs.record import Recorder
 from robo_rl.deploy.robot.logs.step_log import Flag
 from robo_rl.deploy.robot.named_values import numbers_by_name, texts_by_name
 from robo_rl.deploy.robot.session import Decision, Session
+from robo_rl.deploy.robot.supervisor import SignalSafeEvent
 from robo_rl.deploy.robot.switcher import PolicySwitcher
 from robo_rl.files.escaping import file_name
 from robo_rl.ros import quality
@@ -456,7 +456,7 @@ def main(arguments: list[str] | None = None) -> None:
     name, rest = name_and_arguments(sys.argv if arguments is None else arguments, "policy")
     prefer_udp()
     rclpy.init(args=rest, signal_handler_options=SignalHandlerOptions.NO)
-    ended = threading.Event()
+    ended = SignalSafeEvent()
     node = PolicyNode(name)
 
     def end(*_: Any) -> None:

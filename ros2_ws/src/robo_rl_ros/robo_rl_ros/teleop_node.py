@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import signal
 import sys
-import threading
 import time
 from collections.abc import Callable, Mapping, Set
 from functools import cached_property
@@ -27,6 +26,7 @@ from std_srvs.srv import Trigger
 from robo_rl.contract import Contract, Signal
 from robo_rl.deploy.robot.actor import INTERVENTION
 from robo_rl.deploy.robot.named_values import texts_by_name
+from robo_rl.deploy.robot.supervisor import SignalSafeEvent
 from robo_rl.ros import quality
 from robo_rl.ros.joystick import Axis, Joystick
 from robo_rl.ros.keyboard import KEYS, Keyboard
@@ -181,7 +181,7 @@ def main(arguments: list[str] | None = None) -> None:
         given = sys.argv if arguments is None else arguments
         operator = stack.enter_context(Operator(name="teleop", arguments=given))
         operator.policy = operator.node.resolve_topic_name(operator.node.declare_parameter("policy", "policy").value)
-        teleop, going = Teleop(operator), threading.Event()
+        teleop, going = Teleop(operator), SignalSafeEvent()
         keyboard = stack.enter_context(Keyboard()) if teleop.source == "keyboard" else None
         going.set()
         for number in (signal.SIGINT, signal.SIGTERM):

@@ -35,6 +35,7 @@ from std_srvs.srv import Trigger
 
 from robo_rl.contract import Signal
 from robo_rl.deploy.robot.named_values import texts_by_name
+from robo_rl.deploy.robot.supervisor import SignalSafeEvent
 from robo_rl.ros import quality
 from robo_rl.ros.faults import Fault, FaultError, FaultInjector
 from robo_rl.ros.interfaces import importable
@@ -363,7 +364,7 @@ def main(arguments: list[str] | None = None) -> None:
     sys.setswitchinterval(5e-4)
     prefer_udp()
     rclpy.init(args=arguments, signal_handler_options=SignalHandlerOptions.NO)
-    going = threading.Event()
+    going = SignalSafeEvent()
     going.set()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: going.clear())
