@@ -14,6 +14,7 @@ namespace
 
 constexpr double TURN = 2.0 * M_PI;
 constexpr double EDGE = 1e-3;           // part of a beam by which the rounding of angles may miss the last one
+constexpr double ASTRAY = 0.3;           // rad by which the last beam may be off angle_max, or beyond a full turn
 constexpr std::size_t MAX_BEAMS = 10000;
 constexpr double NEAR = 2.0;            // times range_min: zeros beside a nearer range may be of something too close
 constexpr double NAN_ = std::numeric_limits<double>::quiet_NaN();
@@ -90,6 +91,22 @@ std::string degrees(double angle)
   return text;
 }
 
+/// MessageError where a driver's angles contradict each other: nobody knows then where its beams look.
+void require_angles(const sensor_msgs::msg::LaserScan & message, const std::string & about)
+{
+  const double step = message.angle_increment, first = message.angle_min, last = message.angle_max;
+  const double reach = first + step * (static_cast<double>(message.ranges.size()) - 1.0);
+  const bool told = std::isfinite(last) && last != 0.0 && last != first;  // else it was left out
+  const bool backwards = std::isfinite(last) && (last - first) * step < 0.0;
+  if (backwards || std::fabs(reach - first) > TURN + ASTRAY || (told && std::fabs(reach - last) > ASTRAY)) {
+    throw MessageError(
+            about + std::to_string(message.ranges.size()) + " ranges from angle_min " + std::to_string(first) +
+            " in steps of " + std::to_string(step) + " rad end at " + std::to_string(reach) + ", and angle_max is " +
+            std::to_string(last) + "; expected the same, within a full turn. Is the number of ranges, the sign or the "
+            "unit wrong?");
+  }
+}
+
 }  // namespace
 
 void ranges_of(
@@ -106,6 +123,7 @@ void ranges_of(
             about + std::to_string(message.ranges.size()) + " ranges from the angle " + std::to_string(first) +
             " in steps of " + std::to_string(step) + "; expected some, in steps other than 0");
   }
+  require_angles(message, about);
   std::vector<bool> empty;
   const std::vector<double> ranges = measured(message, wire, empty);
   const robot_scan & scan = *channel.data.scan;
