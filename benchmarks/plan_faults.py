@@ -2,10 +2,10 @@
 
     .venv/bin/python benchmarks/plan_faults.py
 
-The robot is a tool that goes where it is told, at once; policy, gate and what follows the plans are those of
-``robo-rl run --plan``. For each fault: s from the moment that shows it (the faulty message; for an answer that does not
-come, the end of the patience) until no command changes any more, the greatest change of a command in a step over what
-its speed limit allows, and the greatest memory of the process that talks to the server.
+The robot is a simulated tool that reaches each commanded position at once; policy, gate and follower of plans are
+those of ``robo-rl run --plan``. For each fault: s from the moment that shows it (the faulty message; for an answer
+that does not come, the end of the patience) until no command changes any more, the greatest change of a command in a
+step over what its speed limit allows, and the greatest memory of the process that talks to the server.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ WAITS = ("stall", "slow bytes")
 
 
 class Robot:
-    """One that goes where it is told, with a session of its own."""
+    """A simulated tool that reaches each commanded position at once, with a session of its own."""
 
     def __init__(self, policy: Policy) -> None:
         self.contract, self.session = policy.contract, Session(policy)

@@ -3,9 +3,9 @@
 Both ask for the velocity, or the place, nearest to the wanted one that keeps to half-spaces, one for each other robot
 and each near column, and to a box of walls.
 
-- ``OrcaController``: van den Berg, Guy, Lin and Manocha 2011, Reciprocal n-body Collision Avoidance. Velocities that
-  collide within a horizon are left by the shortest change, half of which each of two robots takes, and all of it
-  towards what stands. In space for robots, in the plane for columns.
+- ``OrcaController``: van den Berg, Guy, Lin and Manocha 2011, Reciprocal n-body Collision Avoidance. A velocity that
+  would lead to a collision within the horizon is changed by the least that avoids it; of two robots each makes half of
+  that change, and beside a column a robot makes all of it. In space for robots, in the plane for columns.
 - ``VoronoiController``: Zhou, Wang, Bandyopadhyay and Schwager 2017, Fast, On-line Collision Avoidance for Dynamic
   Vehicles Using Buffered Voronoi Cells. Each robot stays in the half of the way to each other one that is its own, less
   its radius. One that is stuck goes to its right, as there.
@@ -201,9 +201,11 @@ def reciprocal(
 
 
 def nearest_within(point: Any, normal: Any, least: Any, lower: Any, upper: Any, xp: Any, sweeps: int = SWEEPS) -> Any:
-    """(n, 3): the point nearest to ``point`` (n, 3) where each normal · x is at least what is told, and x from
-    ``lower`` to ``upper`` (n, 3), for unit normals (n, K, 3) and these numbers (n, K, 1). By Hildreth's method, and
-    Dykstra's for the box; a compromise where there is no such point."""
+    """(n, 3): the x nearest to ``point`` (n, 3) with ``normal`` · x >= ``least`` and ``lower`` <= x <= ``upper``.
+
+    ``normal`` (n, K, 3) has length 1, ``least`` is (n, K, 1), the bounds are (n, 3). By Hildreth's method for the
+    half-spaces and Dykstra's for the box; a compromise where no x fulfils all.
+    """
     count = normal.shape[1]
     normals, leasts = [normal[:, k] for k in range(count)], [least[:, k] for k in range(count)]
     held, beyond = [0.0 * leasts[0]] * count, 0.0 * point

@@ -35,7 +35,7 @@ PLAIN = (bool, int, float, str, type(None), type(...), torch.dtype, torch.device
 
 
 class UnknownCall(ValueError):
-    """A call of which it can't be told whether it does the same the next time."""
+    """A call that may do something else the next time, so that nothing is kept."""
 
 
 @dataclass
@@ -183,7 +183,7 @@ def _versions() -> bytes:
 
 @contextmanager
 def _as_exported() -> Iterator[None]:
-    """Meanwhile, code that asks is told that it is exported, as the exporter tells it."""
+    """Within this context ``torch.compiler.is_exporting`` and its like are true, as they are in the exporter."""
     flags = {"_is_compiling_flag": True, "_is_exporting_flag": True}
     before = {name: getattr(torch.compiler, name) for name in flags}
     try:

@@ -27,6 +27,24 @@ STAND = {joint.name: joint.stand for joint in TASK.card.joints}
 STIFFNESS, DAMPING = 35.0, 0.5
 PERIOD = 0.4  # s, of the gait's clock
 
+TERMS = """
+[[observations]]
+term = "base_ang_vel"
+scale = 0.25
+[[observations]]
+term = "projected_gravity"
+[[observations]]
+term = "velocity_commands"
+[[observations]]
+term = "joint_pos_rel"
+[[observations]]
+term = "joint_vel_rel"
+scale = 0.05
+[[observations]]
+term = "last_action"
+"""
+"""Of a plain walker, in the form of a description: 45 numbers for twelve joints."""
+
 
 class Walker(nn.Module):
     """Terms: base_ang_vel, gravity or orientation, velocity_commands, joint_pos_rel × 4, last_action × 3, phase."""

@@ -41,22 +41,7 @@ def _beside(name: str) -> Any:
 forms = _beside("adopted")
 CARD, MJLAB, ISAAC = forms.CARD, forms.MJLAB, forms.ISAAC
 PLAIN = 45
-TERMS = """
-[[observations]]
-term = "base_ang_vel"
-scale = 0.25
-[[observations]]
-term = "projected_gravity"
-[[observations]]
-term = "velocity_commands"
-[[observations]]
-term = "joint_pos_rel"
-[[observations]]
-term = "joint_vel_rel"
-scale = 0.05
-[[observations]]
-term = "last_action"
-"""
+TERMS = forms.TERMS
 
 
 def mlp(size: int = PLAIN, seed: int = 0) -> nn.Sequential:

@@ -69,7 +69,7 @@ class Go2Wire:
 
 
 def _stand(robot: Go2) -> bytes:
-    """What somebody else wants: that it stands, with the gains of the maker's example."""
+    """The command of another program on the same network: to stand, with the gains of the maker's example."""
     nothing, pose = np.zeros(robot.motors), np.zeros(robot.motors)
     pose[: len(robot.standing)] = robot.standing
     command = LowCommand(nothing == 0, pose, nothing, nothing, nothing + 60.0, nothing + 5.0, robot.machine)
