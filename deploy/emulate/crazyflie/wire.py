@@ -13,7 +13,18 @@ from robo_rl.deploy.emulate.crazyflie import TICK, Vehicle
 from robo_rl.deploy.emulate.crazyflie.crtp import Firmware
 from robo_rl.deploy.emulate.crazyflie.pid import Wanted
 from robo_rl.deploy.emulate.crazyflie.supervisor import State
-from robo_rl.deploy.emulate.damage import Way, cut, damaged, doubled, dropped, nothing, whole
+from robo_rl.deploy.emulate.damage import (
+    Way,
+    cut,
+    damaged,
+    doubled,
+    dropped,
+    late,
+    nothing,
+    require_fault,
+    unplugged,
+    whole,
+)
 from robo_rl.deploy.emulate.stranger import Stranger
 
 LATE = 60
@@ -42,15 +53,9 @@ class RadioWire:
         """Behind the radio."""
         return self.firmware.vehicle
 
-    @staticmethod
-    def check(fault: str) -> None:
-        """ValueError unless it is the name of a fault."""
-        if fault not in FAULTS:
-            raise ValueError(f"no fault is called {fault[:60]!r}; expected one of {', '.join(filter(None, FAULTS))}")
-
     def begin(self, fault: str) -> None:
-        """From now on this is wrong."""
-        self.check(fault)
+        """From now on this is wrong. ValueError unless it is the name of a fault."""
+        require_fault(fault, FAULTS)
         self.fault = fault
         self.stranger = Stranger(self.rate, self.random)
         FAULTS[fault].at_once(self.firmware)
@@ -76,15 +81,6 @@ class RadioWire:
 
 def _noise(wire: RadioWire, data: bytes) -> list[bytes]:
     return [bytes([wire.random.choice((0x03, 0x33, 0x7C, 0xA1, 0xC2))]) + wire.random.randbytes(7), data]
-
-
-def _late(wire: RadioWire, data: bytes) -> list[bytes]:
-    wire.waiting.append(data)
-    return [wire.waiting.pop(0)] if len(wire.waiting) > LATE else []
-
-
-def _unplugged(wire: RadioWire, data: bytes) -> list[bytes]:
-    raise OSError(5, "Input/output error")
 
 
 def _foreign(wire: RadioWire, data: bytes) -> list[bytes]:
@@ -146,9 +142,9 @@ FAULTS = {
     "silent vehicle": Fault("the vehicle sends and takes nothing any more", at_once=_broken(silent=True)),
     "all damaged": Fault("every packet has a wrong bit", answers=damaged(1.0)),
     "cut": Fault("half of every packet comes", answers=cut),
-    "late": Fault(f"every packet comes {LATE} packets late", answers=_late),
+    "late": Fault(f"every packet comes {LATE} packets late", answers=late(LATE)),
     "commands lost": Fault("the vehicle is heard, but gets nothing", orders=nothing),
-    "unplugged": Fault("the radio is pulled out", orders=_unplugged, answers=nothing),
+    "unplugged": Fault("the radio is pulled out", orders=unplugged, answers=nothing),
     "log stops": Fault("the log block of the state stops", at_once=_broken(mute=True)),
     "clock frozen": Fault("log packets come with the same time stamp again and again", at_once=_broken(clock=True)),
     "estimate frozen": Fault("the state repeats itself under new time stamps", at_once=_broken(estimate="frozen")),

@@ -8,7 +8,19 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from robo_rl.deploy.emulate.damage import Way, cut, damaged, doubled, dropped, nothing, whole
+from robo_rl.deploy.emulate.damage import (
+    Way,
+    broken,
+    cut,
+    damaged,
+    doubled,
+    dropped,
+    late,
+    nothing,
+    require_fault,
+    unplugged,
+    whole,
+)
 from robo_rl.deploy.emulate.f1tenth import Racer
 from robo_rl.deploy.emulate.stranger import Stranger
 from robo_rl.deploy.robot.drivers.vesc import messages as m
@@ -41,15 +53,9 @@ class CarWire:
     rate: float = 200.0
     """Hz at which somebody else commands."""
 
-    @staticmethod
-    def check(fault: str) -> None:
-        """ValueError unless it is the name of a fault."""
-        if fault not in FAULTS:
-            raise ValueError(f"no fault is called {fault[:60]!r}; expected one of {', '.join(filter(None, FAULTS))}")
-
     def begin(self, fault: str) -> None:
-        """From now on this is wrong."""
-        self.check(fault)
+        """From now on this is wrong. ValueError unless it is the name of a fault."""
+        require_fault(fault, FAULTS)
         self.fault, self.began = fault, self.racer.time
         self.stranger = Stranger(self.rate, self.random)
         FAULTS[fault].at_once(self.racer)
@@ -82,30 +88,8 @@ def _noise(wire: CarWire, data: bytes) -> list[bytes]:
     return [bytes(wire.random.randrange(256) for _ in range(5)), data]
 
 
-def _late_answers(wire: CarWire, data: bytes) -> list[bytes]:
-    wire.answers.append(data)
-    return [wire.answers.pop(0)] if len(wire.answers) > LATE_ANSWERS else []
-
-
-def _late_scans(wire: CarWire, data: bytes) -> list[bytes]:
-    wire.scans.append(data)
-    return [wire.scans.pop(0)] if len(wire.scans) > LATE else []
-
-
-def _unplugged(wire: CarWire, data: bytes) -> list[bytes]:
-    raise OSError(5, "Input/output error")
-
-
 def _rebooting(wire: CarWire, data: bytes) -> list[bytes]:
     return [] if wire.racer.time - wire.began < REBOOT else [data]
-
-
-def _car(**values: object) -> Callable[[Racer], None]:
-    def at_once(racer: Racer) -> None:
-        for name, value in values.items():
-            setattr(racer.broken, name, value)
-
-    return at_once
 
 
 def _questions(wire: CarWire, data: bytes) -> list[bytes]:
@@ -142,25 +126,28 @@ FAULTS = {
     "no answers": Fault("the VESC is not heard any more", answers=nothing),
     "all answers damaged": Fault("every answer of the VESC has a wrong bit", answers=damaged(1.0)),
     "answers cut": Fault("half of every answer comes", answers=cut),
-    "answers late": Fault("the VESC's answers come two cycles after their questions", answers=_late_answers),
-    "unplugged": Fault("the VESC's port is gone", helpless=True, answers=_unplugged, orders=_unplugged),
+    "answers late": Fault(
+        "the VESC's answers come two cycles after their questions",
+        answers=late(LATE_ANSWERS, lambda wire: wire.answers),
+    ),
+    "unplugged": Fault("the VESC's port is gone", helpless=True, answers=unplugged, orders=unplugged),
     "brown-out": Fault("the VESC's power fails for a moment", orders=_rebooting, at_once=Racer.restart),
     "commands lost": Fault("the VESC is heard, but gets no commands", helpless=True, orders=_questions),
-    "motor fault": Fault("the VESC reports over current", helpless=True, at_once=_car(fault=MOTOR_FAULT)),
-    "kill switch": Fault("the VESC's kill switch is on", helpless=True, at_once=_car(killed=True)),
-    "battery empty": Fault("the battery has 9.2 V", at_once=_car(voltage=9.2)),
-    "wheels blocked": Fault("the wheels can't turn", at_once=_car(blocked=True)),
+    "motor fault": Fault("the VESC reports over current", helpless=True, at_once=broken(fault=MOTOR_FAULT)),
+    "kill switch": Fault("the VESC's kill switch is on", helpless=True, at_once=broken(killed=True)),
+    "battery empty": Fault("the battery has 9.2 V", at_once=broken(voltage=9.2)),
+    "wheels blocked": Fault("the wheels can't turn", at_once=broken(blocked=True)),
     "another commander": Fault("somebody else sends the motor backwards", helpless=True),
-    "gyroscope frozen": Fault("the IMU repeats itself", at_once=_car(gyroscope=True)),
+    "gyroscope frozen": Fault("the IMU repeats itself", at_once=broken(gyroscope=True)),
     "no scans": Fault("the lidar sends nothing any more", scans=nothing),
     "all scans damaged": Fault("every scan has a wrong bit", scans=damaged(1.0)),
     "scans cut": Fault("half of every scan comes", scans=cut),
-    "scans late": Fault(f"every scan comes {25 * LATE} ms late", scans=_late_scans),
+    "scans late": Fault(f"every scan comes {25 * LATE} ms late", scans=late(LATE, lambda wire: wire.scans)),
     "lidar unplugged": Fault("the lidar's connection is closed"),
     "lidar's clock frozen": Fault(
-        "scans come with the same time stamp again and again", at_once=_car(lidar_clock=True)
+        "scans come with the same time stamp again and again", at_once=broken(lidar_clock=True)
     ),
-    "lidar frozen": Fault("the lidar repeats a scan under new time stamps", at_once=_car(lidar_picture=True)),
-    "lidar blind": Fault("all beams of the lidar tell an error", at_once=_car(blind=True)),
+    "lidar frozen": Fault("the lidar repeats a scan under new time stamps", at_once=broken(lidar_picture=True)),
+    "lidar blind": Fault("all beams of the lidar tell an error", at_once=broken(blind=True)),
 }
 """By name."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from franky_sim.franka_robot_protocol import MoveStatus, RobotMode
 
+from robo_rl.deploy.emulate.damage import require_fault
 from robo_rl.deploy.emulate.franka import Station
 
 OTHER_TOOL = (1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.15, 1.0)
@@ -31,8 +32,7 @@ class FrankaWire:
 
     def begin(self, fault: str) -> None:
         """From now on this is wrong. ValueError unless it is the name of a fault."""
-        if fault not in FAULTS:
-            raise ValueError(f"no fault is called {fault[:60]!r}; expected one of {', '.join(filter(None, FAULTS))}")
+        require_fault(fault, FAULTS)
         self.fault = fault
         FAULTS[fault].at_once(self)
 

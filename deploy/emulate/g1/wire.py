@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
+from robo_rl.deploy.emulate.damage import broken
 from robo_rl.deploy.emulate.go2 import Go2
 from robo_rl.deploy.emulate.go2.wire import FAULTS as GO2_FAULTS
 from robo_rl.deploy.emulate.go2.wire import Fault, Go2Wire
@@ -21,22 +20,14 @@ class G1Wire(Go2Wire):
         return FAULTS
 
 
-def _broken(**values: object) -> Callable[[Go2], None]:
-    def at_once(robot: Go2) -> None:
-        for name, value in values.items():
-            setattr(robot.broken, name, value)
-
-    return at_once
-
-
 def _lock(robot: Go2) -> None:
     robot.machine = LOCKED
 
 
 FAULTS = GO2_FAULTS | {
-    "motor lost": Fault("the right ankle's motor answers its robot no more", at_once=_broken(lost_motor=11)),
-    "motor hot": Fault("the left hip's motor has 95 °C", at_once=_broken(hot_motor=1)),
-    "motor error": Fault("the motor of the left elbow tells an error", at_once=_broken(error=18)),
+    "motor lost": Fault("the right ankle's motor answers its robot no more", at_once=broken(lost_motor=11)),
+    "motor hot": Fault("the left hip's motor has 95 °C", at_once=broken(hot_motor=1)),
+    "motor error": Fault("the motor of the left elbow tells an error", at_once=broken(error=18)),
     "waist locked": Fault("the app locks the waist: the robot tells another mode_machine", at_once=_lock),
 }
 """By name."""

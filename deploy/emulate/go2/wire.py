@@ -10,7 +10,18 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from robo_rl.deploy.emulate.damage import Way, cut, damaged, doubled, dropped, nothing, whole
+from robo_rl.deploy.emulate.damage import (
+    Way,
+    broken,
+    cut,
+    damaged,
+    doubled,
+    dropped,
+    late,
+    nothing,
+    require_fault,
+    whole,
+)
 from robo_rl.deploy.emulate.go2 import NORMAL, STOP_KEYS, Go2
 from robo_rl.deploy.emulate.stranger import Stranger
 from robo_rl.deploy.robot.drivers.unitree.messages import LowCommand
@@ -41,15 +52,9 @@ class Go2Wire:
         """All that can go wrong, by name."""
         return FAULTS
 
-    def check(self, fault: str) -> None:
-        """ValueError unless it is the name of a fault."""
-        if fault not in self.faults:
-            names = ", ".join(filter(None, self.faults))
-            raise ValueError(f"no fault is called {fault[:60]!r}; expected one of {names}")
-
     def begin(self, fault: str) -> None:
-        """From now on this is wrong."""
-        self.check(fault)
+        """From now on this is wrong. ValueError unless it is the name of a fault."""
+        require_fault(fault, self.faults)
         self.fault = fault
         self.stranger = Stranger(self.rate, self.random)
         self.faults[fault].at_once(self.robot)
@@ -85,23 +90,10 @@ def _reordered(wire: Go2Wire, data: bytes) -> list[bytes]:
     return found
 
 
-def _late(wire: Go2Wire, data: bytes) -> list[bytes]:
-    wire.waiting.append(data)
-    return [wire.waiting.pop(0)] if len(wire.waiting) > LATE else []
-
-
 def _not_finite(wire: Go2Wire, data: bytes) -> list[bytes]:
     """The robot itself tells that a joint is nowhere."""
     told = wire.robot.family.decode_state(data, wire.robot.motors)
     return [wire.robot.family.encode_state(replace(told, q=np.where(np.arange(len(told.q)) == 0, np.nan, told.q)))]
-
-
-def _robot(**values: object) -> Callable[[Go2], None]:
-    def at_once(robot: Go2) -> None:
-        for name, value in values.items():
-            setattr(robot.broken, name, value)
-
-    return at_once
 
 
 def _mode_back(robot: Go2) -> None:
@@ -133,13 +125,13 @@ FAULTS = {
     "all states damaged": Fault("every state has a wrong bit", states=damaged(1.0, *SEALED)),
     "states cut": Fault("half of every state comes", states=cut),
     "no states": Fault("the robot is not heard any more", states=nothing),
-    "states late": Fault(f"every state comes {2 * LATE} ms late", states=_late),
+    "states late": Fault(f"every state comes {2 * LATE} ms late", states=late(LATE)),
     "not finite": Fault("the robot tells that a joint's angle is not a number", states=_not_finite),
-    "clock frozen": Fault("states come with the same tick again and again", at_once=_robot(clock=True)),
-    "imu frozen": Fault("orientation and rates repeat", at_once=_robot(imu=True)),
-    "motor lost": Fault("the rear left calf's motor answers its robot no more", at_once=_robot(lost_motor=11)),
-    "motor hot": Fault("the front right thigh's motor has 95 °C", at_once=_robot(hot_motor=1)),
-    "remote's stop": Fault("L2 and B are pressed on the remote", at_once=_robot(keys=STOP_KEYS)),
+    "clock frozen": Fault("states come with the same tick again and again", at_once=broken(clock=True)),
+    "imu frozen": Fault("orientation and rates repeat", at_once=broken(imu=True)),
+    "motor lost": Fault("the rear left calf's motor answers its robot no more", at_once=broken(lost_motor=11)),
+    "motor hot": Fault("the front right thigh's motor has 95 °C", at_once=broken(hot_motor=1)),
+    "remote's stop": Fault("L2 and B are pressed on the remote", at_once=broken(keys=STOP_KEYS)),
     "another commander": Fault("somebody else publishes commands"),
     "mode back": Fault("the robot's own controller takes over again", at_once=_mode_back),
     "brown-out": Fault("the robot's power fails for a moment, and it starts anew", at_once=Go2.restart),

@@ -10,7 +10,19 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from robo_rl.deploy.emulate.damage import Way, cut, damaged, doubled, dropped, nothing, whole
+from robo_rl.deploy.emulate.damage import (
+    Way,
+    broken,
+    cut,
+    damaged,
+    doubled,
+    dropped,
+    late,
+    nothing,
+    require_fault,
+    unplugged,
+    whole,
+)
 from robo_rl.deploy.emulate.px4 import TICK, Vehicle
 from robo_rl.deploy.emulate.stranger import Stranger
 from robo_rl.deploy.robot.drivers.mavlink.link import mavlink
@@ -35,15 +47,9 @@ class PilotWire:
     rate: float = OFTEN
     """Hz at which somebody else sends."""
 
-    @staticmethod
-    def check(fault: str) -> None:
-        """ValueError unless it is the name of a fault."""
-        if fault not in FAULTS:
-            raise ValueError(f"no fault is called {fault[:60]!r}; expected one of {', '.join(filter(None, FAULTS))}")
-
     def begin(self, fault: str) -> None:
-        """From now on this is wrong."""
-        self.check(fault)
+        """From now on this is wrong. ValueError unless it is the name of a fault."""
+        require_fault(fault, FAULTS)
         self.fault = fault
         self.stranger = Stranger(self.rate, self.random)
         FAULTS[fault].at_once(self.vehicle)
@@ -66,15 +72,6 @@ def _noise(wire: PilotWire, data: bytes) -> list[bytes]:
     return [wire.random.randbytes(5), data]
 
 
-def _late(wire: PilotWire, data: bytes) -> list[bytes]:
-    wire.waiting.append(data)
-    return [wire.waiting.pop(0)] if len(wire.waiting) > LATE else []
-
-
-def _unplugged(wire: PilotWire, data: bytes) -> list[bytes]:
-    raise OSError(5, "Input/output error")
-
-
 _OTHER = mavlink.MAVLink(None, srcSystem=7, srcComponent=1)
 
 
@@ -83,14 +80,6 @@ def _foreign(wire: PilotWire, data: bytes) -> list[bytes]:
     rest = ([1.0, 0.0, 0.0, 0.0], *[0.0] * 6, [0.0] * 21, [0.0] * 21)
     message = mavlink.MAVLink_odometry_message(round(1e6 * wire.vehicle.time), 1, 12, 50.0, 50.0, 0.0, *rest)
     return [bytes(message.pack(_OTHER)), data]
-
-
-def _vehicle(**values: object) -> Callable[[Vehicle], None]:
-    def at_once(vehicle: Vehicle) -> None:
-        for name, value in values.items():
-            setattr(vehicle.broken, name, value)
-
-    return at_once
 
 
 def _pilot(vehicle: Vehicle) -> None:
@@ -126,18 +115,18 @@ FAULTS = {
     "some commands damaged": Fault("5 % of what is sent has a wrong bit", True, orders=damaged(0.05)),
     "another vehicle": Fault("a second vehicle sends on the same network", True, answers=_foreign),
     "nothing heard": Fault("no message comes any more", answers=nothing),
-    "silent autopilot": Fault("the autopilot sends nothing any more", at_once=_vehicle(silent=True)),
+    "silent autopilot": Fault("the autopilot sends nothing any more", at_once=broken(silent=True)),
     "all damaged": Fault("every message has a wrong bit", answers=damaged(1.0)),
     "cut": Fault("half of every message comes", answers=cut),
-    "late": Fault(f"every message comes {LATE} messages late", answers=_late),
+    "late": Fault(f"every message comes {LATE} messages late", answers=late(LATE)),
     "commands lost": Fault("the autopilot is heard, but gets nothing", orders=nothing),
     "commands damaged": Fault("all that is sent has a wrong bit", orders=damaged(1.0)),
-    "unplugged": Fault("the port is gone", orders=_unplugged, answers=nothing),
-    "clock frozen": Fault("odometry comes with the same time stamp again and again", at_once=_vehicle(clock=True)),
-    "odometry frozen": Fault("odometry repeats itself under new time stamps", at_once=_vehicle(estimate="frozen")),
-    "position lost": Fault("the estimator does not know where it is", at_once=_vehicle(estimate="lost")),
-    "position jumped": Fault("the estimator sets itself right by 3 m", at_once=_vehicle(estimate="jumped")),
-    "battery empty": Fault("the battery has 12 %", at_once=_vehicle(battery=12)),
+    "unplugged": Fault("the port is gone", orders=unplugged, answers=nothing),
+    "clock frozen": Fault("odometry comes with the same time stamp again and again", at_once=broken(clock=True)),
+    "odometry frozen": Fault("odometry repeats itself under new time stamps", at_once=broken(estimate="frozen")),
+    "position lost": Fault("the estimator does not know where it is", at_once=broken(estimate="lost")),
+    "position jumped": Fault("the estimator sets itself right by 3 m", at_once=broken(estimate="jumped")),
+    "battery empty": Fault("the battery has 12 %", at_once=broken(battery=12)),
     "pilot": Fault("a pilot takes over by the remote control", at_once=_pilot),
     "failsafe": Fault("a failsafe of the autopilot takes over", at_once=_failsafe),
     "another commander": Fault("somebody else sends set-points too"),

@@ -47,8 +47,7 @@ class DynamixelWire:
 
     def begin(self, fault: str) -> None:
         """From now on this is wrong."""
-        if fault not in FAULTS:
-            raise ValueError(f"no fault is called {fault[:60]!r}; expected one of {', '.join(filter(None, FAULTS))}")
+        damage.require_fault(fault, FAULTS)
         self.fault = fault
         if fault == "another commander":
             self._share()
@@ -129,10 +128,6 @@ def _goals_lost(wire: DynamixelWire, data: bytes) -> Answers:
     return [] if data[CODE : CODE + 1] == bytes([Instruction.SYNC_WRITE]) else wire.bus.feed(data)
 
 
-def _unplugged(wire: DynamixelWire, data: bytes) -> Answers:
-    raise OSError(5, "Input/output error")
-
-
 def _restart(*ids: int) -> How:
     def how(wire: DynamixelWire, data: bytes) -> Answers:
         for id in ids:
@@ -195,7 +190,7 @@ FAULTS = {
     "answers for another": Fault("servo 3 answers as servo 4", False, _each(_answers_for_another)),
     "goals lost": Fault("goals don't arrive", False, _goals_lost),
     "nothing arrives": Fault("nothing that is sent arrives; the servos' watchdogs trip", False, _deaf),
-    "unplugged": Fault("the port is gone", False, _unplugged),
+    "unplugged": Fault("the port is gone", False, damage.unplugged),
     "restart of one": Fault("servo 2 loses its power for a moment", False, _restart(2)),
     "restart of all": Fault("all servos lose their power for a moment", False, _restart(1, 2, 3, 4, 5, 6)),
     "dead servo": Fault("servo 2 is silent from now on", False, _dead),

@@ -10,7 +10,18 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from robo_rl.deploy.emulate.damage import Way, cut, damaged, doubled, dropped, nothing, whole
+from robo_rl.deploy.emulate.damage import (
+    Way,
+    broken,
+    cut,
+    damaged,
+    doubled,
+    dropped,
+    late,
+    nothing,
+    require_fault,
+    whole,
+)
 from robo_rl.deploy.emulate.ur import Arm
 from robo_rl.deploy.emulate.ur.rtde import Controller
 from robo_rl.deploy.robot.drivers.rtde import messages as m
@@ -34,8 +45,7 @@ class UrWire:
 
     def begin(self, fault: str) -> None:
         """From now on this is wrong. ValueError unless it is the name of a fault."""
-        if fault not in FAULTS:
-            raise ValueError(f"no fault is called {fault[:60]!r}; expected one of {', '.join(filter(None, FAULTS))}")
+        require_fault(fault, FAULTS)
         self.fault = fault
         FAULTS[fault].at_once(self.arm)
 
@@ -67,11 +77,6 @@ class OtherProgram:
     def tick(self, arm: Arm) -> None:
         """It moves the first joint, slowly."""
         arm.target = arm.joints + np.array([0.1 * SPEED, *[0.0] * 5])
-
-
-def _late(wire: UrWire, data: bytes) -> list[bytes]:
-    wire.waiting.append(data)
-    return [wire.waiting.pop(0)] if len(wire.waiting) > LATE else []
 
 
 def _bursts(wire: UrWire, data: bytes) -> list[bytes]:
@@ -118,14 +123,6 @@ def _set(**values: object) -> Callable[[Arm], None]:
     def at_once(arm: Arm) -> None:
         for name, value in values.items():
             setattr(arm, name, value)
-
-    return at_once
-
-
-def _broken(**values: object) -> Callable[[Arm], None]:
-    def at_once(arm: Arm) -> None:
-        for name, value in values.items():
-            setattr(arm.broken, name, value)
 
     return at_once
 
@@ -177,10 +174,10 @@ FAULTS = {
     "damaged": Fault("every state has a wrong bit in its head", answers=damaged(1.0, 0, 4)),
     "cut": Fault("half of every state comes", answers=cut),
     "foreign": Fault("states come that were not asked for", answers=_foreign),
-    "late": Fault(f"every state comes {LATE} states late", answers=_late),
+    "late": Fault(f"every state comes {LATE} states late", answers=late(LATE)),
     "unplugged": Fault("the connection is gone", orders=nothing, answers=nothing),
-    "clock frozen": Fault("states come with the same time stamp", at_once=_broken(clock=True)),
-    "encoder jumped": Fault("a joint seems to be elsewhere by 0.5 rad", at_once=_broken(encoders=0.5)),
+    "clock frozen": Fault("states come with the same time stamp", at_once=broken(clock=True)),
+    "encoder jumped": Fault("a joint seems to be elsewhere by 0.5 rad", at_once=broken(encoders=0.5)),
     "commands lost": Fault("the robot is heard, but gets nothing", orders=nothing),
     "commands damaged": Fault("targets that arrive are no numbers", orders=_not_a_number),
     "commands garbled": Fault("what arrives is not RTDE", orders=damaged(1.0, 0, 1)),

@@ -109,7 +109,7 @@ def main(
 
 
 def _arm() -> tuple[Any, Any]:
-    from robo_rl.deploy.emulate.wire import FAULTS, Wire
+    from robo_rl.deploy.emulate.servos.feetech_wire import FAULTS, Wire
 
     def wire() -> Any:
         from robo_rl.deploy.emulate.so101 import Arm

@@ -11,8 +11,8 @@ import numpy as np
 from robo_rl.contract import Contract, Network, Provenance
 from robo_rl.controllers.gate.codes import Request, State
 from robo_rl.deploy.emulate.servos.arm_virtual import ArmTime, Line
+from robo_rl.deploy.emulate.servos.feetech_wire import Wire
 from robo_rl.deploy.emulate.so101 import Arm
-from robo_rl.deploy.emulate.wire import Wire
 from robo_rl.deploy.robot.drivers.bus_servos.robot_file import RobotFile
 from robo_rl.deploy.robot.drivers.driver import ForLoop
 from robo_rl.deploy.robot.drivers.feetech.arm import FeetechArm

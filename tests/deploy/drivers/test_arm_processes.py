@@ -17,8 +17,8 @@ import pytest
 from robo_rl.deploy.emulate import dynamixel as of_dynamixels
 from robo_rl.deploy.emulate.pty import serve
 from robo_rl.deploy.emulate.servos.dynamixel_wire import DynamixelWire
+from robo_rl.deploy.emulate.servos.feetech_wire import Wire
 from robo_rl.deploy.emulate.so101 import TICK, Arm
-from robo_rl.deploy.emulate.wire import Wire
 from robo_rl.deploy.robot.drivers.bus_servos.calibration import write_calibration
 from robo_rl.deploy.robot.drivers.bus_servos.robot_file import RobotFile, write_robot_file
 from robo_rl.deploy.robot.drivers.dynamixel import registers as dynamixel

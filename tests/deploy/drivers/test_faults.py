@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from robo_rl.controllers.gate.codes import Source, State
-from robo_rl.deploy.emulate.wire import FAULTS
+from robo_rl.deploy.emulate.servos.feetech_wire import FAULTS
 from tests.suite import representatives
 
 sys.path.append(str(Path(__file__).parent))

@@ -21,8 +21,8 @@ import pytest
 
 from robo_rl.controllers.gate.codes import Request
 from robo_rl.deploy.emulate.servos.arm_virtual import ArmTime, Line
+from robo_rl.deploy.emulate.servos.feetech_wire import Wire
 from robo_rl.deploy.emulate.so101 import Arm
-from robo_rl.deploy.emulate.wire import Wire
 from robo_rl.deploy.robot.bundle import Bundle
 from robo_rl.deploy.robot.drivers.bus_servos.calibration import JointCalibration, write_calibration
 from robo_rl.deploy.robot.drivers.bus_servos.joints import Joint

@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from robo_rl.deploy.emulate.damage import require_fault, unplugged
 from robo_rl.deploy.emulate.servos import ServoBus
 from robo_rl.deploy.emulate.stranger import RATE, Stranger
 from robo_rl.deploy.robot.drivers.feetech import registers as r
@@ -27,19 +28,13 @@ class Wire:
     rate: float = RATE
     """Hz at which somebody else sends."""
 
-    @staticmethod
-    def check(fault: str) -> None:
-        """ValueError unless it is the name of a fault."""
-        if fault not in FAULTS:
-            raise ValueError(f"no fault is called {fault[:60]!r}; expected one of {', '.join(filter(None, FAULTS))}")
-
     def exchange(self, data: bytes) -> bytes:
         """What comes back for bytes that are sent. OSError where the line is gone."""
         return b"".join(FAULTS[self.fault].how(self, data))
 
     def begin(self, fault: str) -> None:
-        """From now on this is wrong."""
-        self.check(fault)
+        """From now on this is wrong. ValueError unless it is the name of a fault."""
+        require_fault(fault, FAULTS)
         self.fault = fault
         if fault == "another commander":
             self._share()
@@ -130,10 +125,6 @@ def _as(id: int, packet: bytes) -> bytes:
     return packet[:2] + body + bytes([checksum(body)])
 
 
-def _unplugged(wire: Wire, data: bytes) -> Answers:
-    raise OSError(5, "Input/output error")
-
-
 def _brown_out(*ids: int) -> Callable[[Wire, bytes], Answers]:
     def how(wire: Wire, data: bytes) -> Answers:
         for id in ids:
@@ -178,7 +169,7 @@ FAULTS = {
     "late": Fault("every answer comes in the cycle after its own", False, _late),
     "answers for another": Fault("servo 3 answers as servo 4", False, _answers_for_another),
     "goals lost": Fault("goals don't arrive", False, _questions_lost),
-    "unplugged": Fault("the port is gone", False, _unplugged),
+    "unplugged": Fault("the port is gone", False, unplugged),
     "brown-out of one": Fault("servo 2 loses its power for a moment", False, _brown_out(2)),
     "brown-out of all": Fault("all servos lose their power for a moment", False, _brown_out(1, 2, 3, 4, 5, 6)),
     "dead servo": Fault("servo 2 is silent from now on", False, _dead),
