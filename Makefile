@@ -8,14 +8,15 @@ CPU_TORCH := https://download.pytorch.org/whl/cpu
 # PyTorch's own index has a build without CUDA, which is smaller by gigabytes: taken where there is no NVIDIA GPU.
 REACH = import urllib.request as u; u.urlopen('$(CPU_TORCH)/torch/', timeout=5)
 INDEX = $$(command -v nvidia-smi >/dev/null || ! $(BIN)/python -c "$(REACH)" 2>/dev/null || echo --extra-index-url $(CPU_TORCH))
+# Byte code of 26,000 files takes pip 90 seconds: Python makes that of the files that it imports, when it does.
 # An editable installation warns of itself in a block of exclamation marks, which nobody has to act on.
-INSTALL = PYTHONWARNINGS='ignore:Editable installation' $(BIN)/python -m pip install --quiet $(INDEX) -c constraints.txt --build-constraint constraints.txt -e
+INSTALL = PYTHONWARNINGS='ignore:Editable installation' $(BIN)/python -m pip install --quiet --no-compile $(INDEX) -c constraints.txt --build-constraint constraints.txt -e
 # A folder with ROS's launch system as wheels, for tests of launch files: PyPI does not have it.
 ROS_WHEELS ?= ../shared/wheels
 
 PYTHON310 ?= python3.10
 
-.PHONY: help setup setup-dev demo tools test coverage realtime python310 gpu release walk check bench docs ros reports package
+.PHONY: help setup setup-dev demo system tools test coverage realtime python310 gpu release walk check bench docs ros reports package
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -25,10 +26,13 @@ setup: .venv/installed ## install robo-rl and what training needs into .venv
 
 setup-dev: .venv/installed-dev ## and what its own tests, checks and docs need besides
 
-.venv/installed: pyproject.toml constraints.txt
+.venv/made:
 	@test -n "$(PYTHON)" || { echo "robo-rl needs Python 3.11 or newer; found none"; exit 1; }
 	@PYTHON="$(PYTHON)" sh .ci/packages
 	$(PYTHON) -m venv .venv
+	@touch $@
+
+.venv/installed: pyproject.toml constraints.txt | .venv/made
 	$(BIN)/python -m pip install --quiet --upgrade -c constraints.txt pip
 	@echo "Installing robo-rl and its dependencies (some minutes)"
 	@$(INSTALL) '.[train,sign$(shell command -v nvidia-smi >/dev/null && echo ,gpu)]'
@@ -42,8 +46,10 @@ setup-dev: .venv/installed-dev ## and what its own tests, checks and docs need b
 demo: setup ## train a quadrotor, export it, prove the file, and make a report with a video in demo/
 	@BIN=$(BIN) sh examples/demo.sh
 
-tools: setup-dev
+system: | .venv/made
 	@sh .ci/packages tests
+
+tools: setup-dev system
 	@if ls $(ROS_WHEELS)/ros2launch-*.whl >/dev/null 2>&1; then \
 		$(BIN)/python -m pip install --quiet --no-deps $(ROS_WHEELS)/*.whl; fi
 
@@ -73,7 +79,7 @@ walk: tools ## run every command of README.md and docs/ in order, as a reader wo
 check: setup-dev ## look for mistakes without running anything: linter, formatter, types, direction of imports
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
+	nice $(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 
 bench: setup ## measure how fast this machine simulates

@@ -24,6 +24,6 @@ def test_every_package_that_a_test_is_skipped_without_is_installed_for_tests():
 @pytest.mark.skipif(shutil.which("make") is None, reason="make is missing: apt-get install make")
 def test_ci_and_make_test_are_the_same():
     (last,) = [line for line in (ROOT / ".ci/run").read_text().splitlines() if line.startswith("exec")]
-    assert last == "exec make check test"
+    assert last == "exec make -j2 check test"
     steps = subprocess.run(["make", "-n", "test"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     assert "sh .ci/packages tests" in steps
