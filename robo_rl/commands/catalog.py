@@ -1,13 +1,14 @@
 """What comes with robo-rl: tasks and robots, as the commands list them.
 
-Computing it needs torch and MuJoCo. Where they are not installed, the same is read from ``catalog.json``, which
-``python -m robo_rl.commands.catalog`` writes.
+Computing it needs torch and MuJoCo, and seconds. The same is read from ``catalog.json``, which
+``python -m robo_rl.commands.catalog`` writes; what is not in there (cards and packages of users) is computed.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Sequence
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,20 +19,27 @@ FILE = Path(__file__).with_name("catalog.json")
 HEAVY = ("torch", "mujoco", "scipy")
 
 
-def or_from_file(compute: Callable[[], list[dict[str, Any]]], part: str, names: Iterable[str] = ()) -> Any:
-    """What ``compute`` gives; without torch or MuJoCo what the file has under ``part``, of all ``names`` or of these.
+def from_file(part: str) -> dict[str, dict[str, Any]]:
+    """What the file has under ``part`` ("tasks", "robots", "figures"), by name."""
+    return {entry["name"]: entry for entry in json.loads(FILE.read_text())[part]}
 
-    ModuleNotFoundError if one of the names is not in the file.
-    """
+
+def of_robots(part: str, names: Sequence[str]) -> list[dict[str, Any]]:
+    """``part`` ("robots" or "figures") of robots, computed of cards that the file does not have, which needs torch."""
+    known, compute = from_file(part), {"robots": robots, "figures": figures}[part]
+    return [entry for name in names for entry in ([known[name]] if name in known else compute([name]))]
+
+
+def tasks_of_packages(refused: list[str]) -> list[dict[str, Any]]:
+    """The facts of tasks of installed packages; messages about those that can't be read go into ``refused``."""
+    names = sorted({point.name for point in entry_points(group="robo_rl.tasks")} - set(from_file("tasks")))
     try:
-        return compute()
+        return tasks(names, refused) if names else []
     except ModuleNotFoundError as missing:
         if (missing.name or "").split(".")[0] not in HEAVY:
             raise
-        known = {entry["name"]: entry for entry in json.loads(FILE.read_text())[part]}
-        if not set(names) <= set(known):
-            raise
-        return [known[name] for name in names or known]
+        refused.append(f"{', '.join(names)}: of installed packages, which need '{missing.name}': it is not installed")
+        return []
 
 
 def tasks(names: Iterable[str], refused: list[str]) -> list[dict[str, Any]]:

@@ -30,7 +30,7 @@ def main(
 
     names = robots or robot_names()
     require_place(picture, "--picture", ".png")
-    found = included.or_from_file(lambda: included.figures(names), "figures", names)
+    found = included.of_robots("figures", names)
     for facts in found:
         numbers = [f"{key}={value:.4g}" for key, value in facts.items() if isinstance(value, float)]
         say(f"{facts['name']}: {facts['title']}", json)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from robo_rl.commands import catalog as included
 from robo_rl.console import give, say
 from robo_rl.sim.robots import robot_names
@@ -19,8 +17,9 @@ def main(json: bool = False) -> int:
         json: Print one JSON object on the last line of stdout.
     """
     refused: list[str] = []
-    tasks = included.or_from_file(lambda: _known(refused), "tasks")
-    robots = included.or_from_file(lambda: included.robots(robot_names()), "robots")
+    tasks = [*included.from_file("tasks").values(), *included.tasks_of_packages(refused)]
+    tasks.sort(key=lambda task: task["name"])
+    robots = included.of_robots("robots", robot_names())
     width = max(len(found["name"]) for found in (*tasks, *robots))
     say("tasks", json)
     for task in tasks:
@@ -34,9 +33,3 @@ def main(json: bool = False) -> int:
         say(f"  {robot['name']:<{width}} {about}", json)
     give({"tasks": tasks, "robots": robots}, json)
     return 0
-
-
-def _known(refused: list[str]) -> list[dict[str, Any]]:
-    from robo_rl.sim.tasks.loading import task_names
-
-    return included.tasks(task_names(), refused)

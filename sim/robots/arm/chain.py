@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import mujoco
 import numpy as np
-from scipy.spatial.transform import Rotation
 
 from robo_rl.controllers.arm.chain import Chain, Link
 from robo_rl.sim.plants.assembly import assemble
@@ -24,6 +23,8 @@ def read_chain(card: ArmCard) -> Chain:
 
     CardError if the card's joints are not those from base to tool, in order.
     """
+    from scipy.spatial.transform import Rotation  # a tenth of what the list of tasks takes to import
+
     model = assemble(card.mechanism, Physics())
     sites = [model.site(i).name for i in range(model.nsite)]
     require(card.tool in sites, str(card.model), "tool", card.tool, "a site of the model")
@@ -87,6 +88,8 @@ def _require_all_moved(model: mujoco.MjModel, card: ArmCard, base: int, hand: in
 
 def _facing(axis: Any) -> Any:
     """The rotation that turns z by the smallest angle to ``axis`` (3,)."""
+    from scipy.spatial.transform import Rotation
+
     about = np.cross([0.0, 0.0, 1.0], axis)
     sine, cosine = float(np.linalg.norm(about)), float(axis[2])
     if sine < 1e-12:
