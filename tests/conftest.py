@@ -49,6 +49,14 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         session.exitstatus = session.exitstatus or pytest.ExitCode.TESTS_FAILED
 
 
+@pytest.fixture(scope="session", autouse=True)
+def few_episodes() -> Iterator[None]:
+    """An export simulates 8 episodes, where 256 take most of its time: what was seen in them is less."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("robo_rl.deploy.build.export.EPISODES", 8)
+        yield
+
+
 @pytest.fixture(scope="session")
 def trained_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a finished run of quadrotor-hover, trained by the command with its defaults, and its bundle."""
@@ -58,7 +66,9 @@ def trained_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     def make(folder: Path) -> None:
         assert train("quadrotor-hover", runs=folder / "runs", episodes=0) == 0
         (run,) = (folder / "runs").iterdir()
-        assert export(run, run / "policy.onnx") == 0
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("robo_rl.deploy.build.export.EPISODES", 256)  # as for users: this one flies in many tests
+            assert export(run, run / "policy.onnx") == 0
 
     (run,) = (suite.once_for_all(tmp_path_factory, "trained_run", make) / "runs").iterdir()
     return run
@@ -125,24 +135,15 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
 
 @pytest.fixture(scope="session")
 def exported(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], Path]:
-    """``exported(run)``: the bundle of a run of ``trained``, as ``robo-rl export`` writes it; see ``few_episodes``."""
+    """``exported(run)``: the bundle of a run of ``trained``, as ``robo-rl export`` writes it."""
 
     def export(run: Path) -> Path:
         def make(folder: Path) -> None:
-            with few_episodes():
-                _succeed(["export", str(run), "--out", str(folder / "policy.onnx")])
+            _succeed(["export", str(run), "--out", str(folder / "policy.onnx")])
 
         return suite.once_for_all(tmp_path_factory, suite.short_name("exported", str(run)), make) / "policy.onnx"
 
     return export
-
-
-@contextlib.contextmanager
-def few_episodes() -> Iterator[None]:
-    """Meanwhile an export simulates 8 episodes, where 256 take most of its time: what was seen in them is less."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("robo_rl.deploy.build.export.EPISODES", 8)
-        yield
 
 
 @pytest.fixture(scope="session")
@@ -161,7 +162,7 @@ def scripted(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
         def make(folder: Path) -> None:
             policy = PolicyGraph(load_task(task, robot), (8,))
             torch.manual_seed(0)
-            with torch.no_grad(), few_episodes():
+            with torch.no_grad():
                 for weights in policy.network.parameters():
                     weights.normal_(std=1e-6)  # zeros would be folded away, and the export refuses that
                 export(policy, Provenance("none", 0, 0, "0" * 64), folder / "script.onnx")

@@ -24,7 +24,10 @@ from robo_rl.sim.tasks.loading import load_task
 
 
 @pytest.mark.slow
-def test_the_same_policy_gives_the_same_file_twice(trained_run: Path, bundle_file: Path, tmp_path: Path) -> None:
+def test_the_same_policy_gives_the_same_file_twice(
+    trained_run: Path, bundle_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("robo_rl.deploy.build.export.EPISODES", 256)  # as in the first
     policy, provenance = Run.open(trained_run).policy()
     again = export(policy, provenance, tmp_path / "new" / "again.onnx")
     assert again.digest == Bundle.read(bundle_file).digest

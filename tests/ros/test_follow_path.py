@@ -169,9 +169,7 @@ def steering_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
         last.weight[1, :3], last.weight[0, :3] = torch.tensor([2.0, -2.0, 1.0]), torch.tensor([-2.0, -2.0, -3.0])
         last.bias[:] = torch.tensor([0.5, 0.9])
     out = tmp_path_factory.mktemp("steering") / "steering.onnx"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("robo_rl.deploy.build.export.EPISODES", 8)
-        export(policy, Provenance("none", 0, 0, "0" * 64), out)
+    export(policy, Provenance("none", 0, 0, "0" * 64), out)
     return out
 
 
