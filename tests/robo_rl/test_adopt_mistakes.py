@@ -18,6 +18,7 @@ import pytest
 from robo_rl.adapters.foreign import description, mistakes
 from robo_rl.adapters.foreign.description import Description
 from robo_rl.adapters.foreign.task import AdoptedWalk
+from tests.suite import representatives
 
 
 def _beside(name: str) -> Any:
@@ -121,7 +122,10 @@ def outcomes(walker: str, planted: str) -> tuple[str, mistakes.Better | None] | 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("walker", "planted"), [("legged_gym", "joints by part"), ("Isaac Lab", "quaternion")])
+@pytest.mark.parametrize(
+    ("walker", "planted"),
+    representatives([("legged_gym", "joints by part"), ("Isaac Lab", "quaternion")], [("Isaac Lab", "quaternion")]),
+)
 def test_a_mistake_is_named(walker: str, planted: str) -> None:
     found = outcomes(walker, planted)
     assert found is not None

@@ -194,7 +194,7 @@ def test_a_missing_package_is_named_with_how_to_install_it() -> None:
 
 def test_ctrl_c_in_a_command_that_saves_nothing_ends_it_without_a_traceback() -> None:
     words = [sys.executable, "-m", "robo_rl", "evaluate", "classical", "--task", "quadrotor-hover"]
-    running = subprocess.Popen([*words, "--episodes", "200000"], stderr=subprocess.PIPE, text=True)
+    running = subprocess.Popen([*words, "--episodes", "50000"], stderr=subprocess.PIPE, text=True)
     assert running.stderr is not None
     first = running.stderr.readline()  # it has begun
     running.send_signal(signal.SIGINT)

@@ -14,8 +14,9 @@ from robo_rl.deploy.robot.bundle import Bundle
 from tests.suite import representatives
 
 VERSION1 = Path(__file__).parents[1] / "data" / "version1"
-OFTEN = ("quadrotor-hover", "go2-flat", "arm-place", "car-race")
-"""Verified by ``make test``; the others by ``make release``, as ``test_navigation.py`` has a base's graph in C."""
+OFTEN = ("quadrotor-hover", "arm-place", "car-race")
+"""Verified by ``make test``, and a walk by ``tests/deploy/test_version1.py``; the others by ``make release``, as
+``test_navigation.py`` has a base's graph in C."""
 
 
 def test_a_name_of_the_zoo_stands_for_its_file_and_any_other_path_for_itself() -> None:

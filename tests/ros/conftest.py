@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+import suite
 
 if TYPE_CHECKING:
     from robo_rl.deploy.robot.logs.reader import Log
@@ -308,10 +309,14 @@ def messages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str
     """robo_rl_msgs and tf2_msgs, built as 'robo-rl ros messages' does; what processes need in their environment."""
     from robo_rl.ros.interfaces import build_all, importable
 
-    found = {"XDG_CACHE_HOME": str(tmp_path_factory.getbasetemp() / "interfaces")}
+    def make(folder: Path) -> None:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("XDG_CACHE_HOME", str(folder))
+            build_all()
+
+    found = {"XDG_CACHE_HOME": str(suite.once_for_all(tmp_path_factory, "interfaces", make))}
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", found["XDG_CACHE_HOME"])
-        build_all()
         assert importable("robo_rl_msgs")
         assert importable("tf2_msgs")
         yield found

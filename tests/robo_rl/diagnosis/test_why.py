@@ -33,7 +33,7 @@ MISTAKES: dict[str, tuple[str, tuple[str, ...], str, str]] = {
     "noise": ("Sound", (*PPO, "--ppo.initial-deviation", "20"), "exploration", "exploration is large"),
 }
 """By name: the task of planted.py, how it is trained, the check that finds it, and what is said."""
-OFTEN = ["ConstantObservation", "BlindCritic", "small steps"]
+OFTEN = ["BlindCritic", "small steps"]
 """Tried with every change; the others before a release."""
 
 

@@ -145,7 +145,7 @@ def test_jobs_are_the_policies_of_the_command_line_and_done_ones_are_not_done_ag
 @pytest.mark.slow
 def test_a_sweep_whose_driver_is_killed_goes_on_and_leaves_no_process(tmp_path: Path) -> None:
     out = tmp_path / "out"
-    words = ["sweep", str(file(tmp_path, updates=150)), "--out", str(out), "--slots", "2"]
+    words = ["sweep", str(file(tmp_path, updates=60)), "--out", str(out), "--slots", "2"]
     driver = robo_rl(*words)
     end = time.monotonic() + 300
     while not list(out.glob("*/run.json")) and time.monotonic() < end:
@@ -164,7 +164,7 @@ def test_a_sweep_whose_driver_is_killed_goes_on_and_leaves_no_process(tmp_path: 
     assert log.count("Traceback") == 0
     name = sorted(interrupted)[0]
     seed = name.partition("seed")[2][0]
-    alone = ["train", "quadrotor-hover", "--seed", seed, "--episodes", "0", "--apg.updates", "150"]
+    alone = ["train", "quadrotor-hover", "--seed", seed, "--episodes", "0", "--apg.updates", "60"]
     assert robo_rl(*alone, "--runs", str(tmp_path / "alone")).wait() == 0
     assert list(digests(tmp_path / "alone").values()) == [found[name]]
 

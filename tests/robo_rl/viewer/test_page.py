@@ -97,7 +97,7 @@ def window(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     [
         ("arm-insert", {"dark": 100}, "The scene shows: hole."),
         pytest.param("diff-follow", {"green": 200, "dark": 150}, "path left", marks=pytest.mark.release),
-        ("mobile-place", {"green": 5, "dark": 100}, "mobile-place"),
+        pytest.param("mobile-place", {"green": 5, "dark": 100}, "mobile-place", marks=pytest.mark.release),
         pytest.param("car-race", {"dark": 40}, "The scene shows: left wall, right wall.", marks=pytest.mark.release),
         pytest.param("car-lanes", {"dark": 400}, "The scene shows: edge, line.", marks=pytest.mark.release),
     ],
