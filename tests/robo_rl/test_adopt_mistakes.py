@@ -18,7 +18,6 @@ import pytest
 from robo_rl.adapters.foreign import description, mistakes
 from robo_rl.adapters.foreign.description import Description
 from robo_rl.adapters.foreign.task import AdoptedWalk
-from tests.suite import representatives
 
 
 def _beside(name: str) -> Any:
@@ -124,7 +123,10 @@ def outcomes(walker: str, planted: str) -> tuple[str, mistakes.Better | None] | 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("walker", "planted"),
-    representatives([("legged_gym", "joints by part"), ("Isaac Lab", "quaternion")], [("Isaac Lab", "quaternion")]),
+    [
+        pytest.param("legged_gym", "joints by part", marks=pytest.mark.release),
+        ("Isaac Lab", "quaternion"),
+    ],
 )
 def test_a_mistake_is_named(walker: str, planted: str) -> None:
     found = outcomes(walker, planted)
