@@ -34,6 +34,7 @@ from robo_rl.deploy.robot.link.messages import (
     parse,
 )
 from robo_rl.evaluate.evaluation import Conditions
+from tests.suite import representatives
 
 ROOT = Path(__file__).parents[3]
 SECOND = 1_000_000  # µs
@@ -192,7 +193,7 @@ def test_cppcheck_finds_only_the_deviations_that_the_document_lists(made: Genera
 @pytest.mark.slow
 @pytest.mark.firmware
 @pytest.mark.usefixtures("fuzzer")
-@pytest.mark.parametrize("what", SOURCES)
+@pytest.mark.parametrize("what", representatives(list(SOURCES), ["gate", "policy", "device"]))  # link: test_link.py
 def test_fuzzing_finds_nothing(bundle: Bundle, what: str, tmp_path: Path) -> None:
     """Some seconds each; benchmarks/fuzz.py is for longer runs."""
     assert run(build(what, bundle, tmp_path), seconds=2).inputs > 0

@@ -414,7 +414,7 @@ def test_faults_on_the_wire_end_as_promised_with_samples_too(hover: Bundle, tmp_
 @pytest.mark.firmware
 @pytest.mark.usefixtures("fuzzer")
 def test_fuzzing_a_device_that_holds_samples_finds_nothing(bundle: Bundle, tmp_path: Path) -> None:
-    assert run_fuzzer(build_fuzzer("device", bundle, tmp_path), seconds=4).inputs > 0
+    assert run_fuzzer(build_fuzzer("device", bundle, tmp_path), seconds=2).inputs > 0
 
 
 # --- what is refused ----------------------------------------------------------------------------------------------
