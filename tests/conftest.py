@@ -56,10 +56,15 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def few_episodes() -> Iterator[None]:
-    """An export simulates 8 episodes, where 256 take most of its time: what was seen in them is less."""
+def few_episodes_and_frames() -> Iterator[None]:
+    """An export simulates 8 episodes, where 256 take most of its time: what was seen in them is less.
+
+    Films of reports have 2 frames a second, where 15 and 20 that are drawn without a GPU take most of a report's time.
+    """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("robo_rl.deploy.build.export.EPISODES", 8)
+        patch.setattr("robo_rl.report.page.FILM_FPS", 2)
+        patch.setattr("robo_rl.report.worst.FPS", 2)
         yield
 
 
