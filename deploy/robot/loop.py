@@ -232,6 +232,8 @@ class Loop(Supervisor):
         now, output, config, damage = decision.time, decision.output, self.session.config, self._damage
         waited = f"the policy has not answered for {1e3 * self.watchdog.waited:.0f} ms"
         complaint = self.session.complaint if answered else waited
+        if output.events & Event.ARMED:  # the gate counts its periods from here
+            self._due = max(self._due, now * 1e-6)
         if output.events & Event.FAULTED and not self.leaving:
             self._faulted = True
         parts = [explain(config, output.problem)] if output.problem.reason else []

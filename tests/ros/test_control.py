@@ -72,6 +72,19 @@ def test_a_request_to_stop_that_was_not_heard_in_time_still_stops(stalled):
     assert control.runner.gate.problem.reason == Reason.OPERATOR_STOP
 
 
+def test_after_a_late_step_that_arms_the_next_one_comes_a_period_later(stalled):
+    """The gate counts its periods from that step: one on the old schedule, 2 ms after it, would be TOO_FAST."""
+    control, step = stalled
+    step(1000)
+    control.ask(Request.ARM)
+    step(1018)
+    assert control.runner.gate.state == State.READY
+    due = control.scheduler.due(None)
+    assert due == 1_018_000 + control.runner.config.period
+    step(due // 1000)
+    assert control.runner.gate.state == State.READY
+
+
 class Running:
     """A control loop at work for a robot at rest, whose policy can be made to misbehave, and what it sent."""
 

@@ -247,6 +247,8 @@ class Control(Supervisor):
         return self.intact
 
     def _note(self, decision: Decision, answered: bool, requests: Request) -> None:
+        if decision.output.events & Event.ARMED:
+            self.scheduler.begin(decision.time)
         if decision.output.events & Event.WAS_RESET:
             self.cause = ""
         elif decision.doubt and decision.output.state == State.FAULT:

@@ -33,10 +33,14 @@ class StepScheduler:
             return self.next
         return self.next - round(EARLY * self.period) if fresh else self.next + round(LATE * self.period)
 
+    def begin(self, now: int) -> None:
+        """Count from a step at ``now``: the one that armed the gate, which counts its periods from there, too."""
+        self.next = now + self.period
+
     def stepped(self, now: int) -> int:
         """Note a step at ``now``; returns how late it was, in µs. After a stall the schedule restarts."""
         if self.next < 0:
-            self.next = now + self.period
+            self.begin(now)
             return 0
         late, limit = now - self.next, round(PULL * self.period)
         behind = late > self.period
