@@ -29,7 +29,7 @@ def test_what_is_included_and_found_is_a_dependency_in_the_manifest():
     declared = {one.text for kind in ("depend", "buildtool_depend") for one in manifest.findall(kind)}
     sources = [file.read_text() for file in PACKAGE.rglob("*.[ch]pp")]
     included = {found for source in sources for found in re.findall(r"#include [<\"](\w+)/", source)}
-    generators = {"rosidl_typesupport_cpp"}  # come with every package of messages
+    generators = {"rosidl_runtime_c", "rosidl_typesupport_cpp"}  # come with every package of messages
     assert included - {"sys"} - generators - WITHOUT_PACKAGE <= declared
     makefile = text("CMakeLists.txt")
     (messages,) = re.findall(r"set\(MESSAGES ([^)]*)\)", makefile)

@@ -16,7 +16,11 @@ import pytest
 
 pytest.importorskip("rclpy", reason="rclpy is missing: pip install 'robo-rl[ros]'")
 
+from robo_rl.contract import Contract as RobotContract
+from robo_rl.controllers.gate.codes import Source, State
 from robo_rl.deploy.robot.bundle import Bundle
+from robo_rl.ros import native_node, quality
+from robo_rl.ros.interfaces import build_all, importable
 from robo_rl.ros.native_node import build_node, compile_bundle, parameter_file
 from tests.ros.fault_rows import BASE, CAR, QUADROTOR
 from tests.ros.test_faults import DEADLINE, inject, time_to_safe
@@ -38,12 +42,14 @@ def rows() -> list:
 
 @pytest.fixture(scope="session")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """The program, compiled once; what processes need in their environment to find it."""
+    """robo_rl_msgs and the program, compiled once; what processes need in their environment to find them."""
     if shutil.which("g++") is None:
         pytest.skip("there is no g++; install it with: apt-get install g++")
-    found = {"XDG_CACHE_HOME": str(tmp_path_factory.mktemp("native"))}
+    found = {"XDG_CACHE_HOME": str(tmp_path_factory.getbasetemp() / "interfaces")}  # that of the fixture messages
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", found["XDG_CACHE_HOME"])
+        build_all()
+        assert importable("robo_rl_msgs")
         build_node()
         yield found
 
@@ -62,6 +68,38 @@ def test_the_policy_takes_off_and_hovers_where_the_operator_wants(pair):
     end = np.array([p for t, p in pair.truth if t > pair.truth[-1][0] - 1])
     assert pair.state == "ACTIVE"
     assert np.linalg.norm(end - [0, 0, 1], axis=1).mean() < 0.1
+
+
+def test_messages_tell_what_the_json_tells(pair):
+    from robo_rl_msgs.msg import Contract, Decision, GateStatus, PolicyStatus
+    from robo_rl_msgs.srv import SelectPolicy
+
+    node, heard = pair.operator.node, {"gate_status": [], "policy_contract": [], "decision": [], "status": []}
+    for kind, name, profile in (
+        (GateStatus, "gate_status", quality.LATCHED), (Contract, "policy_contract", quality.LATCHED),
+        (Decision, "decision", quality.SENSOR), (PolicyStatus, "status", quality.LATCHED),
+    ):  # fmt: skip
+        node.create_subscription(kind, f"/policy/{name}", heard[name].append, profile)
+    pair.until(lambda: all(heard.values()), "messages of all kinds")
+    told, text = heard["gate_status"][-1], pair.gates[-1]
+    assert (told.state, told.source, told.time) == (State[text["state"]], Source[text["source"]], text["time"])
+    assert (told.mode, told.policy, told.reason_name) == (text["mode"], text["policy"], text["reason"])
+    found = heard["policy_contract"][-1]
+    contract = RobotContract.from_json(found.json, "policy_contract")
+    for channel, wanted in zip([*found.signals, *found.commands], [*contract.signals, *contract.commands], strict=True):
+        assert (channel.name, tuple(channel.elements)) == (wanted.name, wanted.labels)
+        assert (channel.unit, channel.frame) == (wanted.unit, wanted.frame)
+        assert channel.source == getattr(wanted, "source", "")
+        np.testing.assert_array_equal([channel.lower, channel.upper], np.array(wanted.bounds, np.float32))
+    assert {c.name: c.topic for c in found.signals}["position"] == "odom"
+    assert (found.control_period, found.signal_timeout) == (contract.control_period, contract.safety.signal_timeout)
+    assert found.commands[0].topic.startswith("command/")
+    assert len(heard["decision"][-1].command) == len(found.commands[0].elements)
+    assert (heard["status"][-1].policies, heard["status"][-1].state) == ([told.policy], State.ACTIVE)
+    for name, answer in ((told.policy, "already active"), ("another", "'another' is not one of the policies")):
+        done = pair.operator.call(SelectPolicy, "/policy/select_policy", SelectPolicy.Request(name=name))
+        assert done.success == (name == told.policy)
+        assert answer in done.message
 
 
 @pytest.mark.parametrize(("fault", "reason", "name"), rows())
@@ -187,6 +225,17 @@ def test_a_node_that_stalls_is_overridden_by_the_watchdog_and_latches(live):
     os.kill(pid, signal.SIGCONT)
     assert live.fault()["reason"] in ("OVERRUN", "SIGNAL_STALE")
     assert max(t for t, command in live.applied if (command != 0).any()) - stopped < TIMEOUT + SLACK
+
+
+@pytest.mark.release
+def test_compiled_without_messages_the_node_says_so_when_it_starts(built, domain, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(native_node, "_messages", lambda: None)
+    environment = {**os.environ, "ROS_DOMAIN_ID": str(domain)}
+    with subprocess.Popen([str(build_node())], stderr=subprocess.PIPE, text=True, env=environment) as node:
+        assert node.stderr is not None
+        assert "compiled without the package robo_rl_msgs: JSON alone tells the state" in node.stderr.readline()
+        node.terminate()
+        assert node.wait(60) == 0
 
 
 def test_the_command_prints_the_wires_of_a_bundle(bundle_file: Path):

@@ -14,7 +14,7 @@
 extern "C" {
 #endif
 
-#define ROBOT_INTERFACE 2u
+#define ROBOT_INTERFACE 3u
 #define ROBOT_SYMBOL "robo_rl_robot"
 #define ROBOT_NEEDS_SYMBOL "robo_rl_native_needs" /* a text: the processor's instructions that the code uses */
 
@@ -30,7 +30,9 @@ typedef struct {
 typedef struct {
     const char *name;
     const char *const *elements; /* size names; NULL: they have none */
+    const char *unit;
     const char *frame;
+    const char *source;     /* sensor, operator or runtime; "" for a command */
     const robot_scan *scan; /* NULL: it is not a scan */
     const uint16_t *shape;  /* rank numbers; NULL: it is a row */
     int64_t period;         /* microseconds between two measurements; 0: one per step */
@@ -68,6 +70,7 @@ typedef struct {
     uint32_t arena_bytes;
     double control_period; /* s */
     double fastest;        /* rad/s that the robot's own sensors can report */
+    double radius;         /* m, of a robot on wheels; 0: not known */
     float tolerance;       /* of self_test */
 
     /* Deviation of the commands in recorded steps, in units of their range; not finite if a command is not. */

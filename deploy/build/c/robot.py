@@ -62,6 +62,7 @@ def _texts(contract: Contract, name: str) -> dict[str, str]:
         "robot": c_string(contract.robot_name),
         "period": _double(contract.control_period),
         "fastest": _double(monitor.fastest),
+        "radius": _double(contract.robot.facts.get("radius", 0.0)),
     }
 
 
@@ -72,7 +73,9 @@ def _channels(prefix: str, channels: Sequence[Signal | Command], waits: frozense
         told = {
             "name": c_string(channel.name),
             "elements": f"{prefix}_{i}" if channel.elements else "NULL",
+            "unit": c_string(channel.unit),
             "frame": c_string(channel.frame),
+            "source": c_string(getattr(channel, "source", "")),
             "scan": f"&{prefix}_{i}_SCAN" if _is_scan(channel) else "NULL",
             "shape": f"{prefix}_{i}_SHAPE" if shape else "NULL",
             "rank": len(shape),

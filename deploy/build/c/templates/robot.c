@@ -57,6 +57,7 @@ const robot_bundle robo_rl_robot = {
     .arena_bytes = sizeof(${name}_arena),
     .control_period = $period,
     .fastest = $fastest,
+    .radius = $radius,
     .tolerance = ${guard}_TOLERANCE,
     .self_test = self_test,
     .reset = reset,

@@ -7,6 +7,8 @@
 #include <rosgraph_msgs/msg/clock.hpp>
 #include <std_msgs/msg/empty.hpp>
 
+#include "status_topics.hpp"
+
 namespace robo_rl_controller
 {
 namespace
@@ -73,6 +75,7 @@ Control::Control(
   buffer_(buffer),
   clocks_(clocks),
   outlets_(std::move(outlets)),
+  decisions_(std::make_unique<DecisionTopic>(node, session.bundle().gate->command_size)),
   news_bell_(news),
   own_inlets_(own_inlets(node, clocks, buffer)),
   inlets_(all_inlets(own_inlets_, buffer)),
@@ -197,6 +200,9 @@ void Control::step(std::int64_t now)
   given.intact = intact;
   const Decision & decision = session_.update(given);
   const std::int64_t decided = monotonic_us();
+  if ((decision.events & GATE_EVENT_ARMED) != 0) {
+    schedule_.begin(now);
+  }
   if (decision.send != nullptr && enabled_) {
     const bool sent = send(decision.send);
     trouble_ = sent ? trouble_ : "a command could not be sent";
@@ -205,6 +211,7 @@ void Control::step(std::int64_t now)
   last_ = now;
   settle(decision, heard);
   count(decision, decided - begun, monotonic_us() - begun);
+  decisions_->send(decision, 1e-6 * static_cast<double>(decided - begun), clocks_.ros_ns());
 }
 
 bool Control::send(const float * command)
@@ -365,6 +372,7 @@ Figures Control::figures()
   if (times.size() > 1 && times.back() > times.front()) {
     found.rate = 1e6 * static_cast<double>(times.size() - 1) / static_cast<double>(times.back() - times.front());
   }
+  found.update_p50 = quantile(updates, 0.5);
   found.update_p99 = quantile(updates, 0.99);
   found.sent_p99 = quantile(sendings, 0.99);
   return found;

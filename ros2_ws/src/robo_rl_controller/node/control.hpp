@@ -32,8 +32,10 @@ struct Figures
   long steps = 0, missed = 0, limited = 0;
   double rate = 0.0, longest = 0.0;
   /// Of the step itself, and from its beginning until the command has left.
-  double update_p99 = 0.0, sent_p99 = 0.0;
+  double update_p50 = 0.0, update_p99 = 0.0, sent_p99 = 0.0;
 };
+
+class DecisionTopic;
 
 class Control
 {
@@ -86,6 +88,7 @@ private:
   SignalBuffer & buffer_;
   Clocks & clocks_;
   std::vector<std::unique_ptr<Outlet>> outlets_;
+  std::unique_ptr<DecisionTopic> decisions_;
   Bell & news_bell_;
   std::vector<std::unique_ptr<Inlet>> own_inlets_;
   std::vector<Inlet *> inlets_;

@@ -20,20 +20,12 @@ const char * const REASONS[] = {
 static_assert(
   sizeof REASONS / sizeof REASONS[0] == GATE_REASON_COLLISION + 1, "a reason of the gate has no name");
 
-/// A text in JSON. What is not ASCII may be half a letter, of a message's text that was cut.
+/// A text in JSON.
 std::string quoted(const std::string & text)
 {
   std::string told = "\"";
-  for (const char letter : text) {
-    const auto code = static_cast<unsigned char>(letter);
-    if (letter == '"' || letter == '\\') {
-      told += '\\';
-      told += letter;
-    } else if (code < 0x20 || code >= 0x7f) {
-      told += '?';
-    } else {
-      told += letter;
-    }
+  for (const char letter : ascii(text)) {
+    told += letter == '"' || letter == '\\' ? std::string("\\") + letter : std::string(1, letter);
   }
   return told + "\"";
 }
@@ -55,6 +47,19 @@ const char * name_of(gate_state state)
 const char * name_of(Mode mode)
 {
   return MODES[static_cast<int>(mode)];
+}
+
+const char * name_of(gate_reason reason)
+{
+  return REASONS[reason];
+}
+
+std::string ascii(std::string text)
+{
+  for (char & letter : text) {
+    letter = letter < 0x20 || letter >= 0x7f ? '?' : letter;
+  }
+  return text;
 }
 
 Mode mode_of(const std::string & text)

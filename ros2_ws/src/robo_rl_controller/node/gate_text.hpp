@@ -19,11 +19,15 @@ struct News
 
 const char * name_of(gate_state state);
 const char * name_of(Mode mode);
+const char * name_of(gate_reason reason);
 /// RosError for a text that is none of them.
 Mode mode_of(const std::string & text);
 
 /// A decision's problem as a sentence, with what else is known about its cause; "" if there is none.
 std::string sentence(const Session & session, const News & news);
+
+/// With "?" in place of what is not printable ASCII: it may be half a letter, of a message's text that was cut.
+std::string ascii(std::string text);
 
 /// For the topic ~/gate.
 std::string gate_json(const News & news, const std::string & sentence, const std::string & policy);

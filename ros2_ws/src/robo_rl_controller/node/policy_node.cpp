@@ -24,6 +24,7 @@
 #include "lifecycle.hpp"
 #include "parameters.hpp"
 #include "status.hpp"
+#include "status_topics.hpp"
 
 namespace robo_rl_controller
 {
@@ -144,6 +145,7 @@ public:
     refusal_(node_, "~/refusal", latched()),
     contract_(node_, "~/contract", latched()),
     diagnostics_(node_, "/diagnostics", rmw_qos_profile_default),
+    status_topics_(node_),
     servers_(lifecycle_.servers())
   {
     offer("arm", [this](auto & response) {request(GATE_REQUEST_ARM, GATE_READY, response);});
@@ -153,6 +155,9 @@ public:
     offer("reset", [this](auto & response) {request(GATE_REQUEST_RESET, GATE_IDLE, response);});
     offer("promote", [this](auto & response) {ladder(true, response);});
     offer("demote", [this](auto & response) {ladder(false, response);});
+    if (auto server = status_topics_.server([this](const auto & name, auto & told) {select(name, told);})) {
+      servers_.push_back(std::move(server));
+    }
   }
 
   ~PolicyNode() {unplug();}
@@ -165,6 +170,11 @@ public:
     }
     WaitSet set(node_, 0, services.size());
     std::vector<bool> ready(services.size());
+    if (!StatusTopics::on) {
+      RCUTILS_LOG_INFO_NAMED(
+        node_.logger(), "compiled without the package robo_rl_msgs: JSON alone tells the state; build it ('robo-rl ros "
+        "messages', or colcon), and the node again");
+    }
     RCUTILS_LOG_INFO_NAMED(node_.logger(), "not configured yet; Ctrl-C stops the robot and ends it");
     while (signals == 0) {
       const bool heard = set.wait({}, services, bell_, 1000 * LOOK, ready);
@@ -219,6 +229,11 @@ private:
     String contract;
     contract.data = work_->bundle.data().contract;
     contract_.publish(contract);
+    std::vector<std::string> wires = parameters_.wires;
+    wires.insert(wires.end(), parameters_.command_wires.begin(), parameters_.command_wires.end());
+    status_topics_.contract(work_->bundle.data(), wires);
+    last_ = Decision();
+    last_.mode = mode_of(parameters_.mode);
     RCUTILS_LOG_INFO_NAMED(
       node_.logger(), "%s: digest %.12s", parameters_.bundle.c_str(), work_->bundle.data().bundle_digest);
     activating_until_ = parameters_.activate ? monotonic_us() + std::int64_t(1e6 * parameters_.activate_timeout) : 0;
@@ -291,6 +306,14 @@ private:
     response.message = answer.sentence;
   }
 
+  /// There is one policy.
+  void select(const std::string & name, Trigger::Response & response) const
+  {
+    response.success = work_ && name == work_->name;
+    response.message = !work_ ? "the node is not configured" : response.success ?
+      "'" + name + "' is already active" : "'" + name + "' is not one of the policies ['" + work_->name + "']";
+  }
+
   void refuse(const char * transition, const std::string & text)
   {
     RCUTILS_LOG_ERROR_NAMED(node_.logger(), "%s refused: %s", transition, text.c_str());
@@ -320,10 +343,22 @@ private:
         node_.logger(), "%s: it is no longer the file that was verified", parameters_.bundle.c_str());
       work_->control.intact = false;
     }
+    const Figures figures = work_->control.figures();
     diagnostics_.publish(
       diagnostics(
-        node_.name(), work_->session, work_->buffer, work_->control.figures(), wrong(), work_->clocks.now(),
-        work_->clocks.ros_ns()));
+        node_.name(), work_->session, work_->buffer, figures, wrong(), work_->clocks.now(), work_->clocks.ros_ns()));
+    status_topics_.status(last_, figures, work_->name, complaints(), work_->clocks.ros_ns());
+  }
+
+  std::vector<std::string> complaints() const
+  {
+    std::vector<std::string> found;
+    for (const std::string & one : {work_->buffer.complaints(), work_->control.broken()}) {
+      if (!one.empty()) {
+        found.push_back(one);
+      }
+    }
+    return found;
   }
 
   std::string wrong() const
@@ -340,6 +375,8 @@ private:
       String message;
       message.data = gate_json(news, text, work_->name);
       gate_.publish(message);
+      status_topics_.gate(news, text, work_->name, work_->clocks.ros_ns());
+      last_ = news.decision;
       last_sentence_ = text;
       const char * state = name_of(news.decision.state);
       if (text.empty()) {
@@ -374,9 +411,12 @@ private:
   Lifecycle lifecycle_;
   Publisher<String> gate_, refusal_, contract_;
   Publisher<DiagnosticArray> diagnostics_;
+  StatusTopics status_topics_;
   std::vector<std::unique_ptr<Server>> servers_;
   std::unique_ptr<Work> work_;
   std::int64_t activating_until_ = 0, reported_ = 0;
+  /// What was told last; its arrays must not be read.
+  Decision last_;
   std::string last_sentence_;
 };
 

@@ -81,6 +81,14 @@ public:
     return returned == RCL_RET_OK;
   }
 
+  /// Whether somebody subscribes.
+  bool is_heard() const noexcept
+  {
+    std::size_t count = 0;
+    ignore(rcl_publisher_get_subscription_count(&publisher_, &count));
+    return count > 0;
+  }
+
 private:
   rcl_node_t & node_;
   rcl_publisher_t publisher_ = rcl_get_zero_initialized_publisher();

@@ -22,11 +22,14 @@ public:
     return next_ < 0 ? 0 : fresh ? next_ - part(EARLY) : next_ + part(LATE);
   }
 
+  /// Count from a step at `now`: the one that armed the gate, which counts its periods from there, too.
+  void begin(std::int64_t now) noexcept {next_ = now + period_;}
+
   /// Note a step at `now`. After a stall the schedule restarts.
   void stepped(std::int64_t now) noexcept
   {
     if (next_ < 0) {
-      next_ = now + period_;
+      begin(now);
       return;
     }
     const std::int64_t late = now - next_, limit = part(PULL);

@@ -5,7 +5,8 @@
     print(parameter_file(bundle.contract, library))         # 'robo-rl ros wires FILE'
 
 The sources are in the package robo_rl_controller of the workspace. In a distribution ``colcon build`` compiles them,
-and of this module only the parameters are used.
+and of this module only the parameters are used. The messages of robo_rl_msgs are those of 'robo-rl ros messages'; where
+they were not built, the node is compiled without.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ from robo_rl.contract import Contract
 from robo_rl.deploy.build.c.generate import HERE as C_SOURCES
 from robo_rl.deploy.build.c.native import compile_native
 from robo_rl.deploy.robot.bundle import Bundle
+from robo_rl.ros.gate_topic import PACKAGE
+from robo_rl.ros.interfaces import InterfaceError, definitions, folder
 from robo_rl.ros.wiring import command_wires, signal_wires
 
 SOURCES = Path(__file__).parent / "controller"
@@ -50,7 +53,7 @@ def cache() -> Path:
 def build_node() -> Path:
     """The program, built if it is not there yet."""
     sources = sorted((SOURCES / "src").glob("*.cpp")) + sorted((SOURCES / "node").glob("*.cpp"))
-    headers = [*SOURCES.rglob("*.hpp"), *C_SOURCES.glob("*.h")]
+    headers = [*(SOURCES / "include").rglob("*.hpp"), *(SOURCES / "node").glob("*.hpp"), *C_SOURCES.glob("*.h")]
     prefix = Path(sys.prefix)
     if not sources:
         raise NativeNodeError(f"{SOURCES}: the package robo_rl_controller is not there; build it with colcon")
@@ -61,7 +64,8 @@ def build_node() -> Path:
         )
     if shutil.which("g++") is None or shutil.which("nm") is None:
         raise NativeNodeError("the node is compiled: g++ is missing; apt install g++")
-    into = cache() / f"node-{_digest([*sources, *headers], f'{sys.version} {prefix} {COMPILED}')}"
+    about = f"{sys.version} {prefix} {COMPILED} {_messages()}"
+    into = cache() / f"node-{_digest([*sources, *headers], about)}"
     if not into.is_dir():
         _whole(into, lambda at: compile_program(sources, at, into, "policy_node"))
     return into / "policy_node"
@@ -97,6 +101,15 @@ def parameter_file(
     return "\n".join(lines) + "\n"
 
 
+def _messages() -> Path | None:
+    """Where robo_rl_msgs were built; None: they were not."""
+    try:
+        built = folder(PACKAGE, definitions(PACKAGE))
+    except InterfaceError:
+        return None
+    return built if built.is_dir() else None
+
+
 def _whole(into: Path, make: Callable[[Path], object]) -> None:
     """A folder that is made whole or not at all."""
     into.parent.mkdir(parents=True, exist_ok=True)
@@ -120,20 +133,24 @@ def compile_program(sources: Sequence[Path], at: Path, into: Path, name: str) ->
     """Compile a program on rcl in the folder ``at``, for use in ``into``, where it may be moved. NativeNodeError if the
     compiler refuses it.
     """
-    prefix = Path(sys.prefix)
+    prefix, messages = Path(sys.prefix), _messages()
     include = [f"-I{SOURCES / 'include'}", f"-I{SOURCES / 'node'}", f"-I{C_SOURCES}"]
     include += [word for path in (prefix / "include").iterdir() if path.is_dir() for word in ("-isystem", str(path))]
+    include += ["-isystem", str(messages)] if messages else []
     objects = [at / f"{source.stem}.o" for source in sources]
     commands = [
         [*COMPILED, *include, str(source), "-o", str(made)] for source, made in zip(sources, objects, strict=True)
     ]
     _run(commands, os.cpu_count() or 1)
-    stand_ins = _python_symbols(at, prefix / "lib")
+    of_python = [*(prefix / "lib").glob("lib*__rosidl_generator_py.so"), *(messages.glob("*.so") if messages else ())]
+    stand_ins = _python_symbols(at, of_python)
     wheels = sorted((prefix / "lib").glob("python3*/site-packages/ros_*.libs"))
     # DT_RPATH counts for the libraries' own dependencies, and for dlopen; DT_RUNPATH does not
-    where = [f"-Wl,--disable-new-dtags,-rpath,{path}" for path in (into, prefix / "lib", *wheels)]
+    built = [messages] if messages else []
+    where = [f"-Wl,--disable-new-dtags,-rpath,{path}" for path in (into, *built, prefix / "lib", *wheels)]
     where += [f"-Wl,-rpath-link,{path}" for path in (prefix / "lib", *wheels)]
     linked = [f"-l{name}" for name in (*LIBRARIES, *(f"{name}__rosidl_typesupport_cpp" for name in MESSAGES))]
+    linked += [f"-L{messages}", f"-l{PACKAGE}__rosidl_typesupport_fastrtps_c"] if messages else []
     link = ["g++", "-o", at / name, *objects, "-Wl,--no-as-needed", stand_ins, "-Wl,--as-needed"]
     _run([[*map(str, link), f"-L{prefix / 'lib'}", *where, *linked, "-ldl", "-pthread"]], 1)
     for made in objects:
@@ -141,14 +158,13 @@ def compile_program(sources: Sequence[Path], at: Path, into: Path, name: str) ->
     return at / name
 
 
-def _python_symbols(at: Path, libraries: Path) -> Path:
-    """A library of the names of Python's interpreter that the wheels' libraries ask for, though no message in C++ ever
-    calls them: rcl's own needs those of messages in Python.
+def _python_symbols(at: Path, libraries: Sequence[Path]) -> Path:
+    """A library of the names of Python's interpreter that ``libraries`` of messages ask for, though no message in C++
+    ever calls them: rcl's own needs those of messages in Python.
     """
     found = subprocess.run(
-        ["nm", "-D", "--undefined-only", *map(str, libraries.glob("lib*__rosidl_generator_py.so"))],
-        capture_output=True, text=True, check=True,
-    ).stdout  # fmt: skip
+        ["nm", "-D", "--undefined-only", *map(str, libraries)], capture_output=True, text=True, check=True
+    ).stdout
     names = sorted(set(re.findall(r" U (_?Py\w+)", found)))
     data = [name for name in names if any(part in name for part in DATA)]
     lines = ["#include <stdlib.h>", *(f"char {name}[256];" for name in data)]
