@@ -23,6 +23,7 @@ using controller_interface::return_type;
 using Strings = std::vector<std::string>;
 constexpr auto LOOK = std::chrono::milliseconds(20);
 constexpr double RATE_TOLERANCE = 0.01;
+constexpr double LONGEST_WAIT = 3600.0;      // s
 constexpr std::int64_t SLOW_TIME = 5000000;  // µs that the slowest of the gate's own moves takes
 
 }  // namespace
@@ -51,6 +52,7 @@ CallbackReturn PolicyController::on_init()
     auto_declare<Strings>("setpoints", {""});
     auto_declare<Strings>("gains", {""});
     auto_declare<double>("cmd_vel_timeout", 0.5);
+    auto_declare<double>("activate_timeout", 10.0);
     auto_declare<bool>("fault_is_error", false);
   } catch (const std::exception & error) {
     RCLCPP_ERROR(get_node()->get_logger(), "%s", error.what());
@@ -75,6 +77,12 @@ void PolicyController::configure()
   auto & node = *get_node();
   const std::string path = node.get_parameter("bundle").as_string();
   cmd_vel_timeout_ = node.get_parameter("cmd_vel_timeout").as_double();
+  activate_timeout_ = node.get_parameter("activate_timeout").as_double();
+  if (!(activate_timeout_ >= 0.0 && activate_timeout_ < LONGEST_WAIT)) {
+    throw RosError(
+            "parameter 'activate_timeout' is " + std::to_string(activate_timeout_) + " s; expected 0 to " +
+            std::to_string(LONGEST_WAIT));
+  }
   fault_is_error_ = node.get_parameter("fault_is_error").as_bool();
   simulated_ = node.get_parameter("use_sim_time").as_bool();
   bundle_ = std::make_unique<Bundle>(path, node.get_parameter("digest").as_string());
@@ -190,7 +198,8 @@ CallbackReturn PolicyController::on_activate(const rclcpp_lifecycle::State &)
     return CallbackReturn::FAILURE;
   }
   session_->restart(session_->mode());  // others may have moved the robot meanwhile
-  requests_ = GATE_REQUEST_ARM;
+  requests_ = GATE_REQUEST_NONE;
+  arms_until_ = now_us() + static_cast<std::int64_t>(1e6 * activate_timeout_);
   faulted_ = GATE_NEVER;
   return CallbackReturn::SUCCESS;
 }
@@ -199,6 +208,7 @@ CallbackReturn PolicyController::on_activate(const rclcpp_lifecycle::State &)
 CallbackReturn PolicyController::on_deactivate(const rclcpp_lifecycle::State &)
 {
   requests_ = GATE_REQUEST_NONE;
+  arms_until_ = GATE_NEVER;
   const std::int64_t now = now_us();
   read(now);
   Given given;
@@ -271,7 +281,9 @@ return_type PolicyController::update(const rclcpp::Time &, const rclcpp::Duratio
 {
   const std::int64_t now = now_us();
   read(now);
-  const std::uint8_t heard = requests_.exchange(GATE_REQUEST_NONE);
+  std::uint8_t heard = requests_.exchange(GATE_REQUEST_NONE);
+  arms_until_ = heard != GATE_REQUEST_NONE ? GATE_NEVER : arms_until_;  // an operator has decided
+  heard = static_cast<std::uint8_t>(heard | arming(now));
   Given given;
   given.now = now;
   given.samples = samples_.data();
@@ -281,6 +293,23 @@ return_type PolicyController::update(const rclcpp::Time &, const rclcpp::Duratio
   write(decision.send, decision.source);
   settle(decision, heard);
   return fault_is_error_ && is_over(decision) ? return_type::ERROR : return_type::OK;
+}
+
+/// What an activation requests: to arm, as soon as all topics and the operator have been heard, or when its time is over.
+std::uint8_t PolicyController::arming(std::int64_t now)
+{
+  if (arms_until_ == GATE_NEVER) {
+    return GATE_REQUEST_NONE;
+  }
+  bool complete = bundle_->data().gate->operator_timeout == 0 || operator_stamp_ != GATE_NEVER;
+  for (std::size_t i = 0; i < inputs_.size(); i++) {
+    complete = complete && (inputs_[i].topic == nullptr || samples_[i].values != nullptr);
+  }
+  if (!complete && now < arms_until_) {
+    return GATE_REQUEST_NONE;
+  }
+  arms_until_ = GATE_NEVER;
+  return GATE_REQUEST_ARM;
 }
 
 /// Whether a fault's stop has come to its end, or, as damping has none, has had its time.

@@ -57,6 +57,7 @@ private:
   void read(std::int64_t now);
   void write(const float * command, gate_source source);
   bool is_over(const Decision & decision);
+  std::uint8_t arming(std::int64_t now);
   void settle(const Decision & decision, std::uint8_t heard);
   void request(std::uint8_t what, gate_state wanted, Trigger::Response & response);
   void ladder(bool up, Trigger::Response & response);
@@ -69,9 +70,11 @@ private:
   std::vector<Sample> samples_;
   std::vector<std::string> state_names_;
   CommandInterfaces commands_;
-  double cmd_vel_timeout_ = 0.5;
+  double cmd_vel_timeout_ = 0.5, activate_timeout_ = 10.0;
   bool fault_is_error_ = false, simulated_ = false;
   std::int64_t faulted_ = GATE_NEVER;
+  /// µs until when an activation waits for topics that have not been heard; GATE_NEVER: none does
+  std::int64_t arms_until_ = GATE_NEVER;
   std::atomic<std::int64_t> operator_stamp_{GATE_NEVER};
 
   /// Held by services and timers, which use the session: a clean-up waits for them, the control loop never does.
