@@ -60,6 +60,8 @@ void TopicInput::subscribe(rclcpp_lifecycle::LifecycleNode & node, std::function
   const std::string & kind = wire_.kind;
   if (kind == "nav_msgs/msg/Odometry") {
     listen<nav_msgs::msg::Odometry>(node, heard);
+  } else if (kind == "sensor_msgs/msg/Imu") {
+    listen<sensor_msgs::msg::Imu>(node, heard);
   } else if (kind == "geometry_msgs/msg/PoseStamped") {
     listen<geometry_msgs::msg::PoseStamped>(node, heard);
   } else if (kind == "geometry_msgs/msg/TwistStamped") {
