@@ -111,6 +111,11 @@ def test_a_covariance_of_minus_one_says_that_an_imu_does_not_measure_it(field: s
     getattr(given, f"{field}_covariance")[0] = -1.0
     with pytest.raises(MessageError, match=f"{field}_covariance is -1"):
         read(IMU, field, given, signal)
+    for at, variance in ((0, math.nan), (4, math.inf), (8, math.nan)):
+        getattr(given, f"{field}_covariance")[:] = np.zeros(9)
+        getattr(given, f"{field}_covariance")[at] = variance
+        with pytest.raises(MessageError, match="expected 0 where it is not known"):
+            read(IMU, field, given, signal)
 
 
 @pytest.mark.parametrize(
@@ -129,6 +134,10 @@ def test_a_negative_variance_says_that_odometry_does_not_measure_it(part: str, f
     getattr(given, part).covariance[at] = -1.0
     with pytest.raises(MessageError, match="covariance is -1"):
         read(ODOMETRY, field, given, signal)
+    for variance in (math.nan, math.inf):
+        getattr(given, part).covariance[at] = variance
+        with pytest.raises(MessageError, match="expected 0 where it is not known"):
+            read(ODOMETRY, field, given, signal)
 
 
 def test_a_velocity_is_not_turned_into_the_world_by_what_is_no_orientation() -> None:

@@ -71,7 +71,8 @@ void quaternion(const Q & q, const View & view, std::vector<float> & out)
   std::transform(values, values + 4, out.begin(), narrow);
 }
 
-/// A negative variance says that a sensor does not measure this (sensor_msgs/Imu: -1 as the first element).
+/// A negative variance says that a sensor does not measure this (sensor_msgs/Imu: -1 as the first element). One that is
+/// not finite is that of a filter that knows nothing or has diverged; what is not known is 0 (sensor_msgs/Imu).
 template<class Covariance>
 void require_measured(
   const Covariance & covariance, std::initializer_list<std::size_t> diagonal, const char * field, const View & view)
@@ -81,6 +82,11 @@ void require_measured(
       throw MessageError(
               "'" + view.channel.name + "': " + field + " is -1: the message has no such measurement; take another "
               "source");
+    }
+    if (!std::isfinite(covariance[i])) {
+      throw MessageError(
+              "'" + view.channel.name + "': " + field + " has a variance of " + std::to_string(covariance[i]) +
+              ": what is not finite was not measured, or its filter has diverged; expected 0 where it is not known");
     }
   }
 }
@@ -239,21 +245,21 @@ Reader<Imu> reader(const std::string & field, const std::string & signal)
 {
   if (field == "orientation") {
     return [](const Imu & m, const View & view, std::vector<float> & out) {
-             require_measured(m.orientation_covariance, {0}, "orientation_covariance", view);
+             require_measured(m.orientation_covariance, {0, 4, 8}, "orientation_covariance", view);
              in_frame(m.header, turned_one(view.channel.frame), view, Also::imu);
              quaternion(m.orientation, view, out);
            };
   }
   if (field == "angular_velocity") {
     return [](const Imu & m, const View & view, std::vector<float> & out) {
-             require_measured(m.angular_velocity_covariance, {0}, "angular_velocity_covariance", view);
+             require_measured(m.angular_velocity_covariance, {0, 4, 8}, "angular_velocity_covariance", view);
              in_frame(m.header, view.channel.frame, view, Also::imu);
              along(vector_of(m.angular_velocity), view, out);
            };
   }
   if (field == "linear_acceleration") {
     return [](const Imu & m, const View & view, std::vector<float> & out) {
-             require_measured(m.linear_acceleration_covariance, {0}, "linear_acceleration_covariance", view);
+             require_measured(m.linear_acceleration_covariance, {0, 4, 8}, "linear_acceleration_covariance", view);
              in_frame(m.header, view.channel.frame, view, Also::imu);
              along(vector_of(m.linear_acceleration), view, out);
            };

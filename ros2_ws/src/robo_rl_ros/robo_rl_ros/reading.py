@@ -63,10 +63,19 @@ def _turned(q: Any, v: tuple[float, float, float], channel: Channel) -> tuple[fl
 
 
 def _require_measured(part: Any, field: str, diagonal: Sequence[int], channel: Channel) -> None:
-    """A negative variance says that a sensor does not measure this (sensor_msgs/Imu: -1 as the first element)."""
+    """A negative variance says that a sensor does not measure this (sensor_msgs/Imu: -1 as the first element). One that
+    is not finite is that of a filter that knows nothing or has diverged; what is not known is 0 (sensor_msgs/Imu)."""
     covariance = getattr(part, field, None)
-    if covariance is not None and any(covariance[i] < 0 for i in diagonal):
+    if covariance is None:
+        return
+    variances = [covariance[i] for i in diagonal]
+    if any(variance < 0 for variance in variances):
         raise MessageError(f"'{channel.name}': {field} is -1: the message has no such measurement; take another source")
+    if not all(map(math.isfinite, variances)):
+        raise MessageError(
+            f"'{channel.name}': {field} has the variances {variances}: what is not finite was not measured, or its "
+            "filter has diverged; expected 0 where it is not known"
+        )
 
 
 def _odometry_position(message: Any, channel: Channel, view: View) -> Any:
