@@ -11,7 +11,7 @@ import importlib
 import math
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -108,6 +108,21 @@ def test_who_stays_within_half_a_metre_for_ten_seconds_is_stuck() -> None:
     movement = Movement(Rules())
     times = [t for t in range(30) if movement.stuck(Pose(0.4 * math.sin(t), 0.0, 0.0), float(t))]
     assert times[0] == 11
+
+
+def test_who_gets_on_along_a_path_that_goes_to_and_fro_is_not_stuck_and_who_drives_about_is() -> None:
+    def first(left: Callable[[int], float], size: float) -> int | None:
+        movement = Movement(Rules())
+        return next((t for t in range(200) if movement.stuck(Pose(size * (t % 2), 0.0, 0.0), t, left(t))), None)
+
+    assert first(lambda t: 20.0 - 0.1 * t, 0.2) is None
+    assert first(lambda t: 20.0, 0.2) == 11
+    assert first(lambda t: 20.0 - 0.1 * min(t, 30), 2.0) == 30 + 61
+    movement = Movement(Rules())
+    for t in range(11):  # plans of other lengths move no robot
+        movement.replanned()
+        assert not movement.stuck(Pose(0.0, 0.0, 0.0), t, 5.0 + 2.0 * (t % 2))
+    assert movement.stuck(Pose(0.0, 0.0, 0.0), 11, 5.0)
 
 
 def test_a_pose_goes_from_the_frame_of_the_odometry_to_that_of_the_map() -> None:
@@ -273,12 +288,13 @@ def test_nav2_has_a_policy_follow_its_paths(navigator: Navigator, plan: np.ndarr
     flight, aborted = navigator.flight, {}
     flight.until(lambda: navigator.ended(plan[:0])[1] != 102, "odometry at the server")
     for name, given_ in {
-        "frame": (plan, "map"), "controller": (plan, "odom", "Other"), "empty": (plan[:0],), "far": (plan + 9.0,),
+        "frame": (plan, "map"), "moving": (plan, "base_link"), "controller": (plan, "odom", "Other"),
+        "empty": (plan[:0],), "far": (plan + 9.0,),
     }.items():  # fmt: skip
         status, code, _ = navigator.ended(*given_)
         assert status == ABORTED
         aborted[name] = code
-    assert aborted == {"frame": 102, "controller": 101, "empty": 103, "far": 103}
+    assert aborted == {"frame": 102, "moving": 103, "controller": 101, "empty": 103, "far": 103}
     assert not [command for _, command in flight.applied if (command != 0).any()]
 
     first = navigator.send(plan[:5])

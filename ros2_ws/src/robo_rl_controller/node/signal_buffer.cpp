@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstdlib>
 #include <sstream>
 
 namespace robo_rl_controller
@@ -40,8 +41,13 @@ std::string about_clock(double age)
 {
   std::ostringstream text;
   text.precision(0);
-  text << std::fixed << "its stamps are " << age << " s old: zero, or of another clock. With simulated time (/clock), "
-    "such as a twin's, start the node with use_sim_time";
+  if (age > 0) {
+    text << std::fixed << "its stamps are " << age << " s old: zero, or of another clock. With simulated time (/clock), "
+      "such as a twin's, start the node with use_sim_time";
+  } else {
+    text << std::fixed << "its stamps are " << -age << " s in the future: of another clock. Where this node has simulated "
+      "time (/clock), start the one that sends them with use_sim_time as well";
+  }
   return text.str();
 }
 
@@ -360,7 +366,7 @@ const Sample * SignalBuffer::samples(std::int64_t now)
 {
   for (std::size_t i = 0; i < signals_.size(); i++) {
     Held & signal = signals_[i];
-    if (signal.perishable && signal.known && now - signal.stamp > lasting_) {
+    if (signal.perishable && signal.known && std::llabs(now - signal.stamp) > lasting_) {
       std::fill(signal.values.begin(), signal.values.end(), 0.0f);
       signal.stamp = now;
     }

@@ -234,7 +234,7 @@ class Control(Supervisor):
             self.measured = self.robot.read(now)
         samples = {**{name: (value, now) for name, value in self.constants.items()}, **taken, **self.measured}
         for name, nothing in self._perishable.items():
-            if name in samples and now - samples[name][1] > self._lasting:
+            if name in samples and abs(now - samples[name][1]) > self._lasting:  # a clock may be set back
                 samples[name] = nothing, now
         return samples
 

@@ -29,10 +29,11 @@ from robo_rl.contract import Contract
 from robo_rl.controllers.path import AHEAD, SIZE
 from robo_rl.deploy.robot.supervisor import SignalSafeEvent
 from robo_rl.ros import quality
-from robo_rl.ros.frames import Frames
+from robo_rl.ros.frames import BODY, Frames, plain
 from robo_rl.ros.message_encoding import compose
 from robo_rl.ros.operate import Operator, OperatorError
 from robo_rl.ros.path_following import Code, FollowedPath, Movement, PathError, Pose, Progress, Rules
+from robo_rl.ros.reading import NOT_UNIT
 from robo_rl.ros.tf_topics import listen_to_transforms
 from robo_rl.ros.writing import message_type
 
@@ -197,6 +198,9 @@ class PathFollower:
         if not goal.frame or frames:
             told = f"the path is in the frame '{goal.frame}', points of it in {sorted(frames)}; expected one frame"
             raise PathError(Code.INVALID_PATH, told)
+        if plain(goal.frame) in (*BODY, self._child):
+            told = f"the path is in the frame '{goal.frame}', which moves with the robot; expected map, odom or another"
+            raise PathError(Code.INVALID_PATH, f"{told} that stands still")
         points = np.array([(p.pose.position.x, p.pose.position.y) for p in poses]).reshape(-1, 2)
         known = self._path is not None and self._goal is not None and goal.frame == self._goal.frame
         if known and np.array_equal(points, self._path.points):  # type: ignore[union-attr]
@@ -205,6 +209,7 @@ class PathFollower:
         path = FollowedPath(points, self._pose(goal.frame), self._scale * np.array(AHEAD), self._scale, self.rules)
         if self._limit == 0.0:
             self._movement = Movement(self.rules)
+        self._movement.replanned()
         self._goal, self._path, self._progress = goal, path, None
         self._limit = min(self.speed or self._top, self._top)
 
@@ -235,8 +240,9 @@ class PathFollower:
         if now - self._commanded > self.timeout:
             told = f"the policy has sent no command for {now - self._commanded:.1f} s"
             raise PathError(Code.CONTROLLER_TIMED_OUT, told)
-        if self._movement.stuck(pose, self._now()):
-            told = f"less than {self.rules.movement} m in {self.rules.allowance} s"
+        left = math.inf if self._progress is None else self._progress.left
+        if self._movement.stuck(pose, self._now(), left):
+            told = f"less than {self.rules.movement} m in {self.rules.allowance} s, or not along the path"
             raise PathError(Code.FAILED_TO_MAKE_PROGRESS, told)
         if self._progress is None:
             return Progress(np.zeros((0, 2), np.float32), math.inf, arrived=False)
@@ -272,6 +278,11 @@ class PathFollower:
         """s of ROS time, which may be simulated."""
         return 1e-9 * self.operator.node.get_clock().now().nanoseconds
 
+    @property
+    def _child(self) -> str:
+        """The robot's own frame, as the odometry names it."""
+        return "" if self._odometry is None else plain(self._odometry.child_frame_id)
+
     def _speed(self) -> float:
         """m/s."""
         if self._odometry is None:
@@ -289,6 +300,9 @@ class PathFollower:
         pose, own = Pose(place.x, place.y, 2.0 * math.atan2(turn.z, turn.w)), self._odometry.header.frame_id
         if not all(map(math.isfinite, pose)):
             raise PathError(Code.TF_ERROR, f"the odometry's pose is {pose}; expected finite numbers")
+        if abs(math.hypot(turn.x, turn.y, turn.z, turn.w) - 1.0) > NOT_UNIT:
+            norm = math.hypot(turn.x, turn.y, turn.z, turn.w)
+            raise PathError(Code.TF_ERROR, f"the odometry's orientation has the norm {norm:.3g}; expected 1")
         if frame == own:
             return pose
         found = self._frames.find([frame], own) if self._frames.find is not None else None

@@ -21,6 +21,8 @@ from robo_rl.ros.signal_buffer import SignalBuffer
 from robo_rl.ros.tf_topics import DYNAMIC, listen_to_transforms
 from robo_rl.ros.writing import message_type
 
+SILENCE = 2.0
+"""s of real time without a later /clock after which that is told."""
 TOLD = 10
 """Messages that can't be read are told about this often, and counted after that."""
 
@@ -45,6 +47,8 @@ class Listener:
         on_incompatible: Callable[[str], Callable[[Any], None]],
     ) -> None:
         self.buffer, self.simulated, self.ns, self.unreadable = buffer, simulated, 0, 0
+        self._ticked = time.monotonic()
+        """s, when simulated time went on last."""
         context: Context = owner.context
         node = Node(f"{owner.get_name()}_signals", start_parameter_services=False, enable_rosout=False, context=context)
         self.node, self._log, self._spinning = node, owner.get_logger(), True
@@ -68,6 +72,23 @@ class Listener:
         """ns of ROS time, for stamps."""
         return self.ns if self.simulated else time.time_ns()
 
+    def clock_complaints(self) -> list[str]:
+        """What is wrong with simulated time: it stands still, or several programs set it to and fro."""
+        if not self.simulated:
+            return []
+        silent, sources = time.monotonic() - self._ticked, self.node.get_publishers_info_by_topic("/clock")
+        told = []
+        if silent > SILENCE:
+            where = f"publishers: {len(sources)}" if sources else "nobody publishes it"
+            told.append(
+                f"/clock: simulated time (use_sim_time) stands still at {1e-9 * self.ns:.3f} s, for {silent:.0f} s of "
+                f"real time: no step is made, no command is sent; {where}"
+            )
+        if len(sources) > 1:
+            names = sorted(one.node_name for one in sources)
+            told.append(f"/clock: {len(sources)} nodes publish it: {', '.join(names)}; expected one")
+        return told
+
     def close(self) -> None:
         """Stop receiving."""
         self._spinning = False
@@ -81,7 +102,8 @@ class Listener:
         self.buffer.alive(self.now())
 
     def _on_clock(self, message: Clock) -> None:
-        self.ns = message.clock.sec * 1_000_000_000 + message.clock.nanosec
+        before, self.ns = self.ns, message.clock.sec * 1_000_000_000 + message.clock.nanosec
+        self._ticked = time.monotonic() if self.ns != before else self._ticked
         with self.buffer.changed:
             self.buffer.changed.notify()
 

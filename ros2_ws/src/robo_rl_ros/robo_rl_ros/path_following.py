@@ -18,9 +18,12 @@ from robo_rl.controllers import path as geometry
 from robo_rl.controllers.path import AHEAD
 
 INVERSION = math.radians(120)
-"""By how much a path turns where it goes back, within the first of the lengths ahead on both sides."""
+"""By how much a path turns where it goes back, within the second of the lengths ahead on both sides: between rows that
+are nearer than that the policy turns too wide."""
 LEAST = 0.25
 """Part of that reach which the robot at least comes and goes: less is jitter at an end of the path."""
+DETOUR = 6.0
+"""Times the allowance for movement that the robot may drive without getting on along its path."""
 SAME = 1e-3
 """m to the end of a piece of a path, which is at its end."""
 
@@ -115,7 +118,7 @@ class FollowedPath:
         nearest = float(geometry.distance(_whole(points), place[:, None])[0, 0])
         if nearest > rules.begin:
             raise PathError(Code.INVALID_PATH, f"the path is {nearest:.2f} m away; expected at most {rules.begin} m")
-        ends = [0, *inversions(points, scale * AHEAD[0]), len(points) - 1]
+        ends = [0, *inversions(points, scale * AHEAD[1]), len(points) - 1]
         self._pieces = [_whole(points[begin : end + 1]) for begin, end in itertools.pairwise(ends)]
         self._measured = [geometry.lengths(piece) for piece in self._pieces]
         self._lengths = [float(begin[0, -1] + apart[0, -1]) for apart, begin in self._measured]
@@ -210,14 +213,28 @@ def check(points: np.ndarray, rules: Rules) -> None:
 
 
 class Movement:
-    """Whether the robot gets on: it is stuck who stays within a circle for too long. A new path changes nothing."""
+    """Whether the robot gets on. It is stuck who stays within a circle for too long, a new path or not.
+
+    Who gets on along a path meanwhile, which may go to and fro within the circle, is not; and who drives about for
+    longer, but not along the path, is.
+    """
 
     def __init__(self, rules: Rules) -> None:
         self.rules = rules
         self._from: tuple[float, float, float] | None = None
+        self._left: tuple[float, float] | None = None
+        """m of the path when the robot got on along it last, and when (s)."""
 
-    def stuck(self, pose: Pose, now: float) -> bool:
-        """At ``now`` (s)."""
+    def replanned(self) -> None:
+        """There is another path."""
+        self._left = None
+
+    def stuck(self, pose: Pose, now: float, left: float = math.inf) -> bool:
+        """At ``now`` (s), with ``left`` m of the path; infinite: not known."""
         if self._from is None or math.hypot(pose.x - self._from[0], pose.y - self._from[1]) > self.rules.movement:
             self._from = (pose.x, pose.y, now)
-        return now - self._from[2] > self.rules.allowance
+        if self._left is None or left < self._left[0] - self.rules.movement:
+            self._from = (pose.x, pose.y, now) if self._left is not None else self._from
+            self._left = (left, now)
+        astray = now - self._left[1] > DETOUR * self.rules.allowance
+        return now - self._from[2] > self.rules.allowance or (math.isfinite(left) and astray)

@@ -27,6 +27,7 @@ from lifecycle_msgs.msg import State as LifecycleState
 from rcl_interfaces.msg import SetParametersResult
 from rclpy._rclpy_pybind11 import RCLError
 from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
+from rclpy.clock import Clock, ClockType
 from rclpy.event_handler import PublisherEventCallbacks
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.lifecycle import LifecycleNode, TransitionCallbackReturn
@@ -202,7 +203,8 @@ class PolicyNode(LifecycleNode):
                 Path(self._text("learn")).expanduser(), self.runner, self.control, self.get_logger().info,
                 self._text("trusted_keys"), self._text("runtime") == "native",
             )  # fmt: skip
-        self._periodic = [self.create_timer(1.0, self._report), self.create_timer(1.0, self._check_integrity)]
+        steady = Clock(clock_type=ClockType.STEADY_TIME)  # simulated time may stand still, which has to be told
+        self._periodic = [self.create_timer(1.0, act, clock=steady) for act in (self._report, self._check_integrity)]
         if self.get_parameter("activate").value:
             timeout, refuse = self.get_parameter("activate_timeout").value, partial(self._refuse, "activate")
             self._periodic.append(Activation(self, self.control, timeout, refuse).timer)
@@ -373,6 +375,7 @@ class PolicyNode(LifecycleNode):
         stamp = self.get_clock().now().to_msg()
         commanding = self.driven is None and self.runner.publishes and self.runner.gate.state == State.ACTIVE
         complaints = [*self.quality_complaints.values(), *self.receivers.look(commanding)]
+        complaints += self.listener.clock_complaints() if self.listener is not None else []
         self.status_topics.status(self.runner, self.statistics, [*complaints, *self.buffer.complaints()])
         self._diagnostics_topic.publish(diagnostics(self.get_name(), stamp, self.control, self.statistics, complaints))
 

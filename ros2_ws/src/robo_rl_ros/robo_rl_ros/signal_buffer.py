@@ -31,6 +31,10 @@ OTHER_CLOCK = (
     "its stamps are {:.0f} s old: zero, or of another clock. With simulated time (/clock), such as a twin's, start the "
     "node with --use-sim-time"
 )
+AHEAD_CLOCK = (
+    "its stamps are {:.0f} s in the future: of another clock. Where this node has simulated time (/clock), start the "
+    "one that sends them with use_sim_time as well"
+)
 SMOOTHING = 0.05
 """Weight of the newest interval between messages in the mean that diagnostics show."""
 
@@ -131,7 +135,8 @@ class SignalBuffer:
         repeated = {wire.name for wire in self.wires[key] if wire.name in values and self._repeats(wire, message)}
         told = [f"'{name}' repeats bit for bit in the robot's frame" for name in sorted(repeated)]
         told += self._lacking(key, message, values, now)
-        told += [OTHER_CLOCK.format(age * 1e-6)] if abs(age) > FOREIGN else []
+        if abs(age) > FOREIGN:
+            told.append((OTHER_CLOCK if age > 0 else AHEAD_CLOCK).format(abs(age) * 1e-6))
         arrivals.complaint = "; ".join(told)
         for name in repeated:
             del values[name]  # so it grows old
