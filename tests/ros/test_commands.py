@@ -13,7 +13,7 @@ from robo_rl.contract import Command
 from robo_rl.controllers.gate.config import GateConfig
 from robo_rl.deploy.robot.bundle import Bundle
 from robo_rl.ros.effects import EffectMonitor
-from robo_rl.ros.reading import read
+from robo_rl.ros.reading import MessageError, read
 from robo_rl.ros.wiring import WiringError, command_wires
 from robo_rl.ros.writing import message_type, write
 from robo_rl.zoo import located
@@ -59,6 +59,16 @@ def test_trajectories_of_what_joint_trajectory_controller_does_not_take_are_refu
     command = Command("joint_target", ("a", "b"), unit, "joint", (-1.0,) * 2, (1.0,) * 2, (0.0,) * 2)
     with pytest.raises(WiringError, match="trajectories of positions"):
         command_wires([command], "JointTrajectory")
+
+
+def test_a_trajectory_of_several_points_is_no_command_of_one() -> None:
+    """Such as a planner's: its first point is where the robot is already."""
+    command = ARM.command("joint_position_target")
+    (wire,) = command_wires([command], "JointTrajectory")
+    message = write(wire, command, command.lower, NOW)
+    message.points = [*message.points] * 3
+    with pytest.raises(MessageError, match="has 3 points; expected one"):
+        read(wire.kind, wire.field, message, command)
 
 
 def test_a_twist_carries_the_time_of_now_since_diff_drive_controller_drops_old_ones() -> None:
@@ -124,6 +134,18 @@ def test_a_joint_that_is_held_somewhere_else_by_its_load_is_no_complaint() -> No
     for _ in range(2 * effects.steps):
         effects.note(np.full(6, 0.3), signals_of(config, joint_position=[0.15] * 5, gripper_position=[0.0]))
     assert effects.complaints() == []
+
+
+@pytest.mark.parametrize("moves", [False, True])
+def test_a_joint_that_is_told_one_place_far_away_and_never_moves_is_told(moves: bool) -> None:
+    """Such as by a controller that refuses every trajectory, of a policy that wants one place."""
+    effects, config = monitor(ARM)
+    for k in range(3 * effects.steps):
+        place = 1.2 if not moves else max(0.6, 1.2 - 0.1 * k)  # on its way until something is in it
+        places = {"joint_position": [place] + [0.0] * 4, "gripper_position": [0.0]}
+        effects.note(np.append(-0.5, np.zeros(5)), signals_of(config, **places))
+        told = effects.complaints() if k % effects.steps == effects.steps - 1 else []
+    assert [sentence.partition(":")[2].split()[0] for sentence in told] == ([] if moves else ["'shoulder_pan'"])
 
 
 def test_a_base_that_stands_though_it_is_told_to_drive_is_told() -> None:

@@ -85,6 +85,22 @@ def test_a_stick_that_was_first_reported_at_its_end_reaches_it_again_once_it_res
     assert moved(joystick, -1.0) == -1.0
 
 
+def test_a_joystick_that_was_away_has_to_be_touched_again() -> None:
+    joystick = stick()
+    for value in (0.2, 0.0):
+        moved(joystick, value, enabled=False)
+    joystick.forget()
+    assert moved(joystick, -1.0) == 0.0
+    assert moved(joystick, 0.0) == 0.0
+
+
+def test_a_trigger_is_found_after_values_that_are_none() -> None:
+    joystick = stick()
+    for value in (math.nan, 1.0, 0.0, -1.0, 0.0, 1.0):
+        last = moved(joystick, value)
+    assert last == 0.0
+
+
 @pytest.mark.parametrize("rest", [1.0, -1.0])
 def test_a_named_trigger_gives_0_at_rest_and_1_when_pulled(rest: float) -> None:
     joystick = stick(rest)

@@ -19,6 +19,8 @@ TOLD = 0.05
 """Part of a command's span by which it has to change, or a velocity has to differ from zero, to show anything."""
 STILL = 0.1
 """Part of what was told: less than this is no effect."""
+FAR = 0.25
+"""Part of a command's span: a joint that has never moved, and is told to be so far away, has no load that holds it."""
 TWIST = {"vx": "x", "vy": "y", "vz": "z", "wx": "x", "wy": "y", "wz": "z", "drive": "x"}
 """Elements of velocities that are commanded, and of those that odometry and IMU measure."""
 VELOCITIES = ("m/s", "rad/s")
@@ -64,7 +66,7 @@ class EffectMonitor:
         """One sentence for each element that was told to move within ``TIME`` and has not. Call it once in that time.
 
         What was told in the newest half of it may not have arrived yet. Something in a gripper stops it: only one that
-        has never followed is told.
+        has never followed is told. One place that is told all the time counts where the joint has never moved at all.
         """
         if self._count < self.steps:
             return []
@@ -74,7 +76,10 @@ class EffectMonitor:
         moved = np.where(is_velocity, np.abs(told).min(0), moved)
         followed = np.where(is_velocity, np.abs(found).max(0), followed)
         asked, still = moved > self._least, followed < STILL * moved
-        self._followed |= asked & ~still
+        self._followed |= (asked & ~still) | (followed > self._least)
+        away = ~is_velocity & (np.abs(told - found).min(0) > FAR / TOLD * self._least)
+        never = away & ~self._followed & (followed < STILL * self._least)
+        asked, still = asked | never, still | never
         dead = np.flatnonzero(asked & still & ~(self._grips & self._followed))
         return [
             f"sent {self.steps} commands in {TIME:g} s: '{name}' was told {told[:, i].min():.3g} to "

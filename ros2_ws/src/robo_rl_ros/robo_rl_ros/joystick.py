@@ -67,6 +67,10 @@ class Joystick:
     axes: Mapping[str, Axis]
     _seen: dict[str, _Seen] = field(default_factory=dict)
 
+    def forget(self) -> None:
+        """It was away: as after it was plugged in, no axis was touched yet."""
+        self._seen.clear()
+
     def read(self, given: Sequence[float], enabled: bool) -> tuple[dict[str, float], dict[str, str]]:
         """(values of -1 to 1, why others are 0), both by name, for the axes of one message; ``enabled``: they are to
         move something.
@@ -78,7 +82,7 @@ class Joystick:
                 continue
             value = axis.value(float(given[axis.number]))
             seen = self._seen.setdefault(name, _Seen())
-            seen.first = seen.first or value
+            seen.first = seen.first or (value if math.isfinite(value) else 0.0)
             if abs(value) <= MIDDLE:
                 seen.rested, seen.centred = True, seen.centred or (not enabled and seen.first != 0.0)
             elif abs(value) >= END and not enabled:

@@ -158,8 +158,9 @@ def _by_name(field: str) -> Callable[[Any, Channel, View], Any]:
 
 def _first_point(field: str) -> Callable[[Any, Channel, View], Any]:
     def read(message: Any, channel: Channel, view: View) -> Any:
-        if not message.points:
-            raise MessageError(f"'{channel.name}': the trajectory has no points; expected one")
+        if len(message.points) != 1:
+            found = len(message.points) or "no"
+            raise MessageError(f"'{channel.name}': the trajectory has {found} points; expected one")
         plural = {"position": "positions", "velocity": "velocities", "effort": "effort"}[field]
         return _pick(message.joint_names, getattr(message.points[0], plural), field, channel)
 

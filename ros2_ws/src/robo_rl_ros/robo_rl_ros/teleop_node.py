@@ -9,10 +9,11 @@ can be taken over from, the robot is taken over by such a sign, and given back w
 from __future__ import annotations
 
 import contextlib
+import math
 import signal
 import sys
 import time
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Hashable, Mapping
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any
@@ -38,6 +39,8 @@ from robo_rl.ros.wiring import Wire
 from robo_rl.ros.writing import message_type
 
 PERIOD = 0.05  # s
+AWAY = 1.0
+"""s without a message after which a joystick counts as plugged in anew; joy_node sends 20 a second by default."""
 SOURCES = ("keyboard", "joy", "Twist", "TwistStamped")
 HELP = """w s or arrows: forward, back     q e: left, right     r f: up, down     a d or arrows: turn
 space: STOP (the gate latches it)     any other key: stand still     Ctrl-C ends it"""
@@ -64,7 +67,11 @@ class Teleop:
         self.triggers = {name: axis.rest for name, axis in axes.items() if axis.rest}
         if unknown := set(self.sticks) - set(AXES):
             raise ValueError(f"axes names {sorted(unknown)}; expected {AXES}")
+        if len(set(self.sticks.values())) < len(self.sticks):
+            raise ValueError(f"axes are {given}; expected another number for each")
         self.enable_button, self.stop_button = get("enable_button", 4).value, get("stop_button", 1).value
+        if self.enable_button == self.stop_button:
+            raise ValueError(f"enable_button and stop_button are both {self.stop_button}; expected two buttons")
         self.wish, self.wished = np.zeros(4), -DEAD_MAN
         self._contract = ""
         self._measured: dict[str, np.ndarray] = {}
@@ -141,19 +148,31 @@ class Teleop:
         if button(self.stop_button) and not self._held:
             self.stop()
         self._held = button(self.stop_button)
+        if not 0 <= self.enable_button < len(message.buttons):
+            self._tell(f"the joystick has {len(message.buttons)} buttons; enable_button is {self.enable_button}")
+        if time.monotonic() - self._joy > AWAY:
+            self.joystick.forget()
+        self._joy = time.monotonic()
         enabled = button(self.enable_button)
         values, refused = self.joystick.read(message.axes, enabled)
         if not enabled:
             return
-        if refused.keys() != self._refused:
-            self._refused = refused.keys()
-            print("\n".join(refused.values()) or "all axes count", flush=True)
+        self._tell("\n".join(refused.values()) or "all axes count", tuple(refused))
         sticks = np.zeros(4)
         for name, value in values.items():
             sticks[AXES.index(name)] = value
         self.want(self.teleoperation.limits * sticks)
 
-    _refused: Set[str] = frozenset()
+    def _tell(self, sentence: str, about: Hashable = "") -> None:
+        """Print it, unless the last one was ``about`` the same."""
+        if about != self._about:
+            self._about = about
+            print(sentence, flush=True)
+
+    _about: Hashable = ()
+    """What was told last: the axes that don't count."""
+    _joy = -math.inf
+    """s, when the joystick was heard last."""
 
     @cached_property
     def joystick(self) -> Joystick:
