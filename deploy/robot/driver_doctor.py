@@ -14,6 +14,7 @@ import numpy as np
 
 from robo_rl.contract import Contract
 from robo_rl.deploy.robot.doctor import Finding, Series, examine, lane
+from robo_rl.deploy.robot.drivers.bus_servos.joint_order import examine_order, joints_of
 from robo_rl.deploy.robot.drivers.driver import Driver, DriverError, Identity
 from robo_rl.deploy.robot.drivers.ticks import MOST, NOTABLE
 
@@ -59,9 +60,13 @@ def listen(driver: Driver, contract: Contract, seconds: float, clock: Any = time
 
 
 def examine_driver(
-    driver: Driver, contract: Contract, seconds: float, clock: Any = time, say: Callable[[str], object] = str
-) -> list[Finding]:
-    """Findings on a robot that is connected to here, and left as it is; ``say`` is told what to do meanwhile."""
+    driver: Driver, contract: Contract, seconds: float, clock: Any = time, say: Callable[[str], object] = str,
+    motion: float = 0.0,
+) -> list[Finding]:  # fmt: skip
+    """Findings on a robot that is connected to here, and left as it is; ``say`` is told what to do meanwhile.
+
+    For ``motion`` s after that a person moves the joints of a robot whose servos may be exchanged.
+    """
     try:
         identity = driver.connect()
     except DriverError as error:
@@ -75,7 +80,21 @@ def examine_driver(
     elsewhere = [s.name for s in contract.signals if s.source == "sensor" and s.name not in measured]
     if elsewhere:
         findings.append(Finding(False, "signals", f"this driver does not measure {', '.join(elsewhere)}"))
-    return [*findings, *lane(contract), _reading(found, contract), *_clock(found), *_figures(found)]
+    findings += [*lane(contract), _reading(found, contract), *_clock(found), *_figures(found)]
+    return findings + _order(driver, contract, motion, clock, say)
+
+
+def _order(
+    driver: Driver, contract: Contract, motion: float, clock: Any, say: Callable[[str], object]
+) -> list[Finding]:
+    if not getattr(driver, "by_hand", False):
+        return []
+    if motion <= 0:
+        told = "nothing here tells which servo is which joint: move each by hand once, with --motion 40"
+        return [Finding(True, "joints", told)]
+    names = ", ".join(name for name, *_ in joints_of(contract))
+    say(f"now move one joint after the other by hand for {motion:g} s, by 0.3 rad or more, holding the others: {names}")
+    return examine_order(contract, listen(driver, contract, motion, clock).signals)
 
 
 def describe(driver: Driver, identity: Identity) -> list[Finding]:

@@ -28,6 +28,12 @@ def make(contract: Contract, settings: Settings) -> FeetechArm:
             "~/.cache/huggingface/lerobot/calibration/robots/so_follower/ID.json"
         )
     calibration = read_calibration(settings.calibration, FEETECH_OFFSET)
+    for number, name in enumerate(JOINTS, start=1):
+        if name in calibration and calibration[name].id != number:
+            raise DriverError(
+                f"{settings.calibration}: {name} has the ID {calibration[name].id}; LeRobot's SO-101 has {number}. Is "
+                "it of another arm, or are two exchanged? Set IDs with lerobot-setup-motors, then calibrate again"
+            )
     file = read_robot_file(settings.file, JOINTS)
     joints = joints_of(contract, calibration, file, JOINTS, reversed_here=True)
     within_hardware(contract, joints)  # before the port is touched

@@ -50,7 +50,8 @@ def main(
     Args:
         file: A bundle (*.onnx).
         seconds: Duration (s) of the check at rest.
-        motion: Duration (s) of the check while the robot is moved manually; 0 skips it.
+        motion: Duration (s) of the check while the robot is moved manually; 0 skips it. With --driver, of an arm of bus
+            servos: its joints, one after the other, which finds servos that have each other's ID.
         wiggle: Move each joint a little; refused while another node publishes commands, or if another check fails.
         command_message: Message type of the commands, as of 'robo-rl ros policy'; by default chosen from the contract.
         wire: Other sources of signals, each 'signal=topic type field'.
@@ -80,7 +81,7 @@ def main(
     if driver:
         from robo_rl.deploy.robot.drivers.driver import Settings
 
-        return _driver(contract, driver, Settings(port, robot_file, calibration), repair, seconds, json)
+        return _driver(contract, driver, Settings(port, robot_file, calibration), repair, seconds, motion, json)
     if computer:
         return _computer(contract, computer, cores, json)
     if importlib.util.find_spec("rclpy") is None:
@@ -108,7 +109,9 @@ def main(
     return 0 if well else 1
 
 
-def _driver(contract: Contract, name: str, settings: Settings, repair: bool, seconds: float, json: bool) -> int:
+def _driver(
+    contract: Contract, name: str, settings: Settings, repair: bool, seconds: float, motion: float, json: bool
+) -> int:
     from robo_rl.deploy.robot.doctor import Finding, healthy
     from robo_rl.deploy.robot.driver_doctor import examine_driver
     from robo_rl.deploy.robot.drivers import make
@@ -124,7 +127,7 @@ def _driver(contract: Contract, name: str, settings: Settings, repair: bool, sec
                 findings += [Finding(True, "repaired", sentence) for sentence in driver.repair()]
             except DriverError as error:
                 findings.append(Finding(False, "repair", str(error)))
-        findings += examine_driver(driver, contract, seconds, say=lambda text: say(text, json))
+        findings += examine_driver(driver, contract, seconds, say=lambda text: say(text, json), motion=motion)
     finally:
         driver.close()
     for finding in findings:

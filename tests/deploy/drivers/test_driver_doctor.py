@@ -7,11 +7,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from robo_rl.commands.running.doctor import main
-from robo_rl.deploy.robot.doctor import Finding
+from robo_rl.deploy.robot.doctor import Finding, Series
 from robo_rl.deploy.robot.driver_doctor import examine_driver
+from robo_rl.deploy.robot.drivers.bus_servos.joint_order import examine_order, joints_of
 
 sys.path.append(str(Path(__file__).parent))
 SESSIONS = {
@@ -79,6 +81,38 @@ def test_a_go2_whose_clock_is_far_off_is_told() -> None:
     found = {one.subject: one for one in checked(session, 8.0)}
     assert not found["clock"].good
     assert "runs at 0.900" in found["clock"].sentence
+
+
+@pytest.mark.parametrize("exchanged", [False, True])
+def test_servos_that_have_each_others_id_are_found_by_moving_joints_by_hand(exchanged: bool) -> None:
+    from emulated_arm import contract
+
+    of, random = contract(), np.random.default_rng(0)
+    names = [name for name, *_ in joints_of(of)]
+    hands = [*names]
+    if exchanged:
+        hands[1], hands[2] = hands[2], hands[1]
+    times = np.arange(0.0, 2.0 * len(names), of.control_period)
+    places = {name: 1e-3 * random.normal(size=len(times)) for name in names}
+    for k, name in enumerate(hands):
+        at = (times >= 2.0 * k) & (times < 2.0 * k + 1.5)
+        places[name] = places[name] + np.where(at, 0.3 * np.sin(np.pi * (times - 2.0 * k)), 0.0)
+        places[names[0]] = places[names[0]] - 0.02 * at  # the base, which is not quite held
+    series = {
+        signal.name: Series(list(times), [0.0] * len(times), list(np.stack([places[e] for e in signal.elements], 1)))
+        for signal in of.signals
+        if {signal.name} & {measured for _, measured, _ in joints_of(of)}
+    }
+    (found,) = examine_order(of, series)
+    assert found.good != exchanged
+    assert not exchanged or f"the servos of {names[2]}, {names[1]} have each other's IDs" in found.sentence
+    (still,) = examine_order(
+        of, {name: Series(one.times[:40], one.ages[:40], one.values[:40]) for name, one in series.items()}
+    )
+    assert not still.good
+    assert names[-1] in still.sentence
+    (nothing,) = examine_order(of, {})
+    assert not nothing.good
 
 
 def test_the_command_tells_what_it_finds_and_fails_where_it_is_wrong(capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,6 +12,7 @@ import pytest
 from robo_rl.contract import Contract
 from robo_rl.controllers.gate.codes import State
 from robo_rl.deploy.robot.drivers import ROBOTS, make
+from robo_rl.deploy.robot.drivers.bus_servos.calibration import write_calibration
 from robo_rl.deploy.robot.drivers.bus_servos.joints import joints_of
 from robo_rl.deploy.robot.drivers.bus_servos.robot_file import JointMounting, RobotFile
 from robo_rl.deploy.robot.drivers.driver import DriverError, ForLoop, Settings
@@ -127,5 +128,11 @@ def test_drivers_are_found_by_name_and_in_files(so101: Contract, tmp_path: Path)
         make("none", so101, Settings())
     with pytest.raises(DriverError, match="give LeRobot's calibration of this arm with --calibration"):
         make("so101", so101, Settings())
+    servos = Session(so101).arm.calibration
+    lift, flex = servos["shoulder_lift"], servos["elbow_flex"]
+    servos |= {"shoulder_lift": dataclasses.replace(lift, id=3), "elbow_flex": dataclasses.replace(flex, id=2)}
+    write_calibration(tmp_path / "exchanged.json", servos)
+    with pytest.raises(DriverError, match="shoulder_lift has the ID 3; LeRobot's SO-101 has 2"):
+        make("so101", so101, Settings(calibration=str(tmp_path / "exchanged.json")))
     (tmp_path / "mine.py").write_text("def make(contract, settings):\n    return (contract.task, settings.port)\n")
     assert make(str(tmp_path / "mine.py"), so101, Settings("COM3")) == ("arm-reach", "COM3")

@@ -41,6 +41,8 @@ class ServoArm(ABC):
 
     silence = Silence.HOLDS
     guard = ""
+    by_hand = True
+    """Its joints can be moved by hand before it is enabled, and its servos may have each other's ID."""
     cycle: tuple[int, int]
     """Address and size of what is read in every cycle."""
 
