@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import mujoco
 import numpy as np
 
+from robo_rl.contract.gravity import GRAVITY
 from robo_rl.sim.robots.figures import CardError
 from robo_rl.sim.robots.mechanism import Mechanism
 
@@ -23,6 +24,10 @@ STEP = 0.2
 ITERATIONS = 60
 CLOSED, OPEN = 1e-10, 1e-3
 """m and rad: a loop is solved below the one, and does not close above the other."""
+SAG, SLIDE = 1.0, 0.1
+"""rad and m by which what hangs on a joint may sag on a spring that holds it."""
+LEVER = 1e-3
+"""m, at least, from a hinge to the middle of what hangs on it."""
 LOOPS = (mujoco.mjtEq.mjEQ_CONNECT, mujoco.mjtEq.mjEQ_WELD)
 
 
@@ -173,14 +178,29 @@ def _chain(model: mujoco.MjModel, body: int) -> set[int]:
     return found
 
 
+def _weak_springs(model: mujoco.MjModel) -> np.ndarray:
+    """(njnt,) whether no spring holds a joint: what hangs on it would turn by more than ``SAG`` or slide by more than
+    ``SLIDE`` where it lies on its side.
+    """
+    data = mujoco.MjData(model)
+    mujoco.mj_fwdPosition(model, data)
+    bodies = model.jnt_bodyid
+    weight = model.body_subtreemass[bodies] * GRAVITY
+    lever = np.linalg.norm(data.subtree_com[bodies] - data.xanchor, axis=1)
+    slides = model.jnt_type == mujoco.mjtJoint.mjJNT_SLIDE
+    least = np.where(slides, weight / SLIDE, weight * np.maximum(lever, LEVER) / SAG)
+    return np.asarray(model.jnt_stiffness < least)
+
+
 def loose_joints(model: mujoco.MjModel, mechanism: Mechanism, below: set[int] | None = None) -> list[str]:
-    """Joints that have neither a drive nor a spring, and that no linkage moves; ``below``: of these bodies alone."""
-    held = moved_by_loops(model)
+    """Joints that have neither a drive nor a spring that holds them, and that no linkage moves.
+
+    ``below``: of these bodies alone.
+    """
+    held, weak = moved_by_loops(model), _weak_springs(model)
     balls = [k for k in range(model.njnt) if mujoco.mjtJoint(model.jnt_type[k]) == mujoco.mjtJoint.mjJNT_BALL]
     return [
         model.joint(joint).name
         for joint in sorted([*_passive(model, mechanism), *balls])
-        if joint not in held
-        and not np.any(model.jnt_stiffness[joint])
-        and (below is None or int(model.jnt_bodyid[joint]) in below)
+        if joint not in held and weak[joint] and (below is None or int(model.jnt_bodyid[joint]) in below)
     ]

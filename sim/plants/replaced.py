@@ -27,6 +27,8 @@ from robo_rl.sim.robots.figures import CardError
 from robo_rl.sim.robots.mechanism import Mechanism
 
 LOOPS = (mujoco.mjtEq.mjEQ_CONNECT, mujoco.mjtEq.mjEQ_WELD)
+NEGLIGIBLE = 1e-6
+"""Part of the strongest drive's effort per rad or m: less is no spring, and is left out."""
 UPRIGHT = 1e-6
 """Sine of the angle by which a fixed base may lean."""
 
@@ -105,11 +107,14 @@ def _set_joints(spec: mujoco.MjSpec, mechanism: Mechanism) -> None:
     motors = {joint.name for joint in mechanism.driven}
     followers = {name for coupling in mechanism.couplings for name, _ in coupling.followers}
     pulled = {joint.name for joint in mechanism.joints} if mechanism.impedances else set()
+    strongest = max((joint.effort for joint in mechanism.joints if math.isfinite(joint.effort)), default=0.0)
     for name in (*mechanism.joint_names, *sorted(followers)):
         joint = spec.joint(name)
         joint.actfrclimited, joint.actfrcrange, joint.actgravcomp = False, [0.0, 0.0], False
         joint.margin, joint.solref_limit, joint.solimp_limit = 0.0, [0.02, 1.0], [0.9, 0.95, 0.001, 0.5, 2.0]
         joint.solref_friction, joint.solimp_friction = [0.02, 1.0], [0.9, 0.95, 0.001, 0.5, 2.0]
+        if name in motors | followers | pulled and 0.0 < np.max(joint.stiffness) < NEGLIGIBLE * strongest:
+            joint.stiffness = np.zeros(len(joint.stiffness))
         spring = next((x for x in (*joint.stiffness, *joint.springdamper) if x), 0.0)
         if spring and name in motors | followers | pulled:
             raise CardError(

@@ -76,6 +76,7 @@ REPLACED = {
     "armature": (HIP, HIP + ' armature="0.4"'),
     "friction": (HIP, HIP + ' frictionloss="2"'),
     "effort": (HIP, HIP + ' actuatorfrcrange="-0.5 0.5"'),
+    "hardly a spring": (HIP, HIP + ' stiffness="1e-9"'),
     "stops": (HIP, HIP + ' margin="0.5" solreflimit="0.5 1" solimplimit="0.1 0.2 0.1" springref="0.3"'),
     "motor gravity": (HIP, HIP + ' actuatorgravcomp="true"'),
     "default class": (END, '<default><joint damping="2" armature="0.3" frictionloss="1"/></default></mujoco>'),
@@ -150,6 +151,8 @@ REFUSED = {
              "<flexcomp name='f'> is not read"),
     "limp": ('<body name="LF_hip"', '<body name="tail"><joint name="tail"/><geom size="0.02"/></body><body name="LF_hip"',
              "what no motor moves is ['tail']"),
+    "hardly a spring": ('<body name="LF_hip"', '<body name="tail"><joint name="tail" stiffness="1e-9"/><geom size="0.02"/>'
+                        '</body><body name="LF_hip"', "what no motor moves is ['tail']"),
     "limp ball": ('<body name="LF_hip"', '<body name="tail"><joint name="tail" type="ball"/><geom size="0.02"/></body>'
                   '<body name="LF_hip"', "what no motor moves is ['tail']"),
     "on rails": ('<body name="body">', '<body name="body"><joint name="rail" type="slide"/>', "joint 'rail' of type slide moves the base"),
