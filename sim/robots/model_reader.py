@@ -9,11 +9,14 @@ from xml.etree import ElementTree
 import mujoco
 import numpy as np
 
+from robo_rl.contract.gravity import GRAVITY
 from robo_rl.sim.models import read_model, what_to_do
 from robo_rl.sim.robots.figures import CardError
 
-LEG_JOINTS = (3, 7)
+LEG_JOINTS = (2, 7)
 """Of a leg, at least and at most."""
+FLAT = 0.99
+"""Cosine between the axes of hinges that swing in one plane."""
 LOW = 0.25
 """Part of a robot's height, from its lowest point, in which the ends of its legs are."""
 GEAR = 0.2
@@ -101,18 +104,25 @@ class ModelReader:
         return [k for k in range(1, self.model.nbody) if k not in parents and self.model.body_rootid[k] == self.root]
 
     def legs(self) -> list[tuple[int, list[int]]]:
-        """The lowest end of each chain of three to seven hinges that ends near the ground, with its joints."""
+        """The lowest end of each chain of two to seven hinges that ends near the ground, with its joints."""
         heights = self.data.xpos[1:, 2]
         low, high = float(heights.min()), float(heights.max())
         found: dict[int, tuple[int, list[int]]] = {}
         for end in self.ends():
             joints = self.chain(end)
             low_enough = self.data.xpos[end, 2] <= low + LOW * (high - low)
-            if LEG_JOINTS[0] <= len(joints) <= LEG_JOINTS[1] and low_enough and self._touches(end):
+            if self._is_leg(joints) and low_enough and self._touches(end):
                 first = joints[0]
                 if first not in found or len(joints) > len(found[first][1]):
                     found[first] = (end, joints)
         return list(found.values())
+
+    def _is_leg(self, joints: list[int]) -> bool:
+        """By the number of hinges; two of them swing in one upright plane, unlike those of a caster."""
+        if len(joints) != 2:
+            return LEG_JOINTS[0] < len(joints) <= LEG_JOINTS[1]
+        first, second = self.data.xaxis[joints]
+        return bool(abs(first @ second) > FLAT and abs(first[2]) < 1.0 - FLAT)
 
     def _touches(self, end: int) -> bool:
         shapes = self.model.geom_bodyid == end
@@ -189,6 +199,10 @@ class ModelReader:
         move = np.zeros((3, self.model.nv))
         mujoco.mj_jacBody(self.model, self.data, move, None, body)
         return float(np.linalg.svd(move[:, self.model.jnt_dofadr[joints]], compute_uv=False)[2])
+
+    def carrying(self) -> float:
+        """N m, of the robot's weight at the length of its height: what a leg's motor may have to give."""
+        return float(self.model.body_subtreemass[self.root]) * GRAVITY * float(np.ptp(self.data.xpos[1:, 2]))
 
     def weight(self, joint: int) -> float:
         """N m, of a slide N, of what hangs on a joint as the robot is now."""

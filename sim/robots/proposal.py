@@ -38,6 +38,8 @@ EASY = 0.2
 """m per rad, from which on a pose of an arm with slides is as good as any."""
 LEAST_BOX = 0.05
 """Of an arm's reach, half an edge of the workspace that is proposed at least."""
+STRONG = 10.0
+"""Times what carries a robot at the length of its legs: a motor of more is none."""
 BOX = "a box around the tool at home"
 
 
@@ -62,7 +64,7 @@ def propose(path: Path, title: str) -> Proposal:
         return _arm(robot, chain, title)
     raise CardError(
         f"{path}: it has {robot.model.njnt} joints, {len(legs)} legs and a longest chain of {len(chain)}; expected "
-        "legs, an even number with three joints or more each, or an arm of three joints or more. Multirotors, cars and "
+        "legs, an even number with two joints or more each, or an arm of three joints or more. Multirotors, cars and "
         "bases on wheels have cards without a model (robo-rl new NAME --like crazyflie); docs/own-task.md tells of "
         "other kinds"
     )
@@ -74,6 +76,11 @@ def _legged(robot: ModelReader, legs: list[tuple[int, list[int]]], title: str) -
     others = [joint for joint in robot.hinges(slides=True) if joint not in moved]
     order = [joint for joint in robot.hinges() if joint in moved]
     doubts = [f"the stand: {stands} (m, that feet miss their places by)"] if stands > 0.02 else []
+    strong = [robot.name(joint) for joint in order if robot.effort(joint)[0] > STRONG * robot.carrying()]
+    if strong:
+        doubts.append(f"effort: {strong} could carry {STRONG:g} times the robot; is that the motors' own figure?")
+    if any(len(joints) == 2 for _, joints in legs):
+        doubts.append("legs of two joints: g1-stand and g1-walk (ahead and back, no step aside) are for them (--robot)")
     if others:
         doubts.append(
             f"[held]: {[robot.name(joint) for joint in others]} don't move; those with motors belong to joints"
@@ -106,12 +113,21 @@ def _stand(robot: ModelReader, legs: list[tuple[int, list[int]]]) -> float:
                 changed = near + way * (high - low) * (joint == middle[0])
                 robot.qpos[model.jnt_qposadr[joint]] = min(max(changed, low), high)
             robot.place()
-            goal = data.xanchor[middle[0]] - np.array([0.0, 0.0, CROUCH * length])
+            axis = data.xaxis[joints[0]]
+            planar = bool((np.abs(data.xaxis[joints] @ axis) > PARALLEL).all())
+            aside = (
+                axis * (axis @ (robot.tip(end) - data.xanchor[middle[0]])) * planar
+            )  # where it stays, however it bends
+            goal = data.xanchor[middle[0]] + aside - np.array([0.0, 0.0, CROUCH * length])
             missed = _reach(robot, end, joints, goal)
             ahead = float(np.mean(data.xanchor[middle[1:], 0]) - goal[0]) if len(middle) > 1 else 0.0
             bent = ahead if len(legs) > 2 else -ahead  # knees of a biped are in front, those of others behind
             found.append((missed if missed > EXACT else 0.0, bent, robot.qpos.copy()))
         missed, _, robot.qpos[:] = min(found, key=lambda one: one[:2])
+        for joint in joints:  # as near to 0 as the same pose can be
+            place = model.jnt_qposadr[joint]
+            near, (low, high) = math.remainder(robot.qpos[place], math.tau), robot.stops(joint)
+            robot.qpos[place] = near if low <= near <= high else robot.qpos[place]
         robot.place()
         worst = max(worst, missed)
     return round(worst, 3)
@@ -264,7 +280,7 @@ def _motor(robot: ModelReader, joint: int, kind: str) -> list[str]:
         of_velocity = f"{GUESSED}no figure in {robot.path.name}"
     inertia = robot.inertia(joint) + (0.0 if "armature" in of_armature else armature)
     slack = SLIDE_SLACK if slides else SLACK[kind]
-    needed = effort / slack if kind == "legged" else robot.weight(joint) / slack
+    needed = (min(effort, robot.carrying()) if kind == "legged" else robot.weight(joint)) / slack
     stiffness = max(inertia * (2 * math.pi * FREQUENCY[kind]) ** 2, needed, 1e-3)
     damping = 2.0 * math.sqrt(stiffness * inertia)
     unit = SLIDE if slides else HINGE

@@ -30,4 +30,4 @@ def beginning(card: LeggedCard) -> Beginning:
     from robo_rl.sim.tasks.legged.legs_walk import LegsWalk
     from robo_rl.sim.tasks.legged.walk import FlatWalk
 
-    return Beginning(FlatWalk if len(card.feet) == 4 else LegsWalk, "walk")
+    return Beginning(FlatWalk if (len(card.feet), len(card.joint_names)) == (4, 12) else LegsWalk, "walk")

@@ -38,6 +38,10 @@ LEG = 0.78  # m, from the base of a G1 to the ground as it stands
 FASTEST = (0.7, 0.25, 0.4)  # m/s, m/s, rad/s: forward, left and turning, of a G1
 SLOWEST = (-0.2, -0.25, -0.4)
 HARMONICS = 6
+NONE = 1e-6
+"""Part of the speeds aside and of turns that robots have whose legs swing in one plane: none, but no division by it."""
+FLAT = 0.99
+"""Cosine between a joint's axis and the base's y axis, in whose plane it swings."""
 RUN = 12
 """Steps, an even number, before and after the stride that counts, so that neither end is felt: e^(-12 w T) < 1e-8."""
 ASTRAY = 1e-3  # m and rad, by which a foot may be off its place
@@ -74,8 +78,11 @@ class Stride:
         self.height = float(-feet[:, 2].mean()) * (CROUCH if biped else 1.0)
         """m, of the base above the soles (or the feet's centres)."""
         speed = math.sqrt(self.size)  # alike walks go with the square root of the length (Froude)
-        self.fastest = np.array(FASTEST) * [speed, speed, 1.0]
-        self.slowest = np.array(SLOWEST) * [speed, speed, 1.0]
+        self.flat = all((np.abs(data.xaxis[self._axes(card, leg), 1]) > FLAT).all() for leg in self.limbs.legs)
+        """Whether no leg can step aside: the stride leads ahead and back."""
+        speeds = np.array([speed, speed, 1.0]) * ([1.0, NONE, NONE] if self.flat else 1.0)
+        self.fastest = np.array(FASTEST) * speeds
+        self.slowest = np.array(SLOWEST) * speeds
         self.centre = data.subtree_com[indices.base].copy()
         self._homes = (feet - feet.mean(0))[:, :2] * [1.0, NARROW if biped else 1.0]
         self.rate = divergence_rate(self.height + self.centre[2])
@@ -101,6 +108,10 @@ class Stride:
         self._fastest = torch.from_numpy(self.fastest[None]).float()
         self._slowest = torch.from_numpy(self.slowest[None] / self.fastest[None]).float()
         self._sets = torch.tensor([self.sets])
+
+    def _axes(self, card: LeggedCard, leg: tuple[int, ...]) -> list[int]:
+        """Of joints of the card, in the model."""
+        return [self._robot[0].joint(card.joint_names[joint]).id for joint in leg]
 
     def first_velocity(self, velocity: Any) -> Any:
         """(n, 2) m/s of the base, in its frame, as a stride at ``velocity`` (n, 3) begins."""
@@ -164,6 +175,8 @@ class Stride:
             feet[phase, :, :2] = turned(spot - base[phase], -heading[phase])
             yaws[phase] = (1 - way) * headings[before] + way * headings[after] - heading[phase]
         feet[..., 2] = lifted - self.height
+        if self.flat:
+            feet[..., 1], yaws[:] = np.array(self.limbs.feet)[:, 1], 0.0
         # the base's origin is beside the centre of mass, around which it turns
         aside = turned(self.centre[None, :2], heading)
         own = speeds[RUN : RUN + 2].reshape(PHASES, 2) - velocity[2] * np.stack([-aside[:, 1], aside[:, 0]], -1)
