@@ -86,6 +86,21 @@ def room_for(path: Path, consequence: str) -> Iterator[None]:
         raise WriteError(error.errno, reason) from None
 
 
+def is_held(folder: Path) -> bool:
+    """Whether a process holds a run's folder now (``held``)."""
+    import fcntl
+
+    path = folder / LOCK
+    try:
+        with path.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except BlockingIOError:
+        return True
+    return False
+
+
 @contextlib.contextmanager
 def held(folder: Path) -> Iterator[None]:
     """Hold a run's folder; HeldError if another process does. The system lets go of it when this process ends."""

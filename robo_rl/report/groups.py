@@ -19,7 +19,7 @@ from robo_rl.evaluate.statistics import profile
 from robo_rl.files import write
 from robo_rl.files.escaping import plot_label
 from robo_rl.learn.runs.folder import RunError
-from robo_rl.learn.runs.table import Row, groups, require_same_numerics
+from robo_rl.learn.runs.table import STATES, Row, groups, require_same_numerics
 from robo_rl.report.plots import COLOURS, spoken, svg
 
 POINTS = 100
@@ -118,7 +118,7 @@ def write_page(out: Path, title: str, rows: Sequence[Row], measure: str, lower_i
     page = environment.get_template("groups.html").render(
         title=title, measure=measure, described=described, plots=drawn, rows=listed[:MOST_ROWS], count=len(listed),
         warning=warning,
-        states=Counter(row.state for row in rows),
+        every_state=STATES, states=Counter(row.state for row in rows),
         figures_json=jinja2.utils.htmlsafe_json_dumps(finite({"measure": measure, "groups": described})),
     )  # fmt: skip
     write(out, page)

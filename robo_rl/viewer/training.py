@@ -6,7 +6,6 @@ alike, and none of them knows of the page.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from robo_rl.files import HeldError, held
+from robo_rl.files import is_held
 from robo_rl.learn.runs.folder import Run
 from robo_rl.metrics_table import TITLES, number, title
 from robo_rl.viewer.tables import STYLE, color
@@ -200,10 +199,7 @@ def state_of(run: Run) -> str:
     """Whether a run is trained now, done, or was ended before."""
     if run.done_file.is_file():
         return "done"
-    try:
-        with contextlib.ExitStack() as stack:
-            stack.enter_context(held(run.folder))
-    except HeldError:
+    if is_held(run.folder):
         return "in training"
     return f"ended before its last update: robo-rl resume {escape(str(run.folder))}"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,8 @@ import numpy as np
 import pytest
 
 from robo_rl.cli import main
+from robo_rl.files import held
+from robo_rl.learn.runs import checkpoint
 from robo_rl.learn.runs.folder import Run
 from robo_rl.learn.runs.table import found, groups
 
@@ -96,21 +99,38 @@ def test_runs_are_listed_with_their_state(tmp_path: Path, capsys: pytest.Capture
     assert list(groups(found([tmp_path]))) == ["quadrotor-hover"]
 
 
+def test_a_run_that_was_stopped_is_listed_with_its_update_and_how_to_go_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = Run.create(tmp_path, "quadrotor-hover", None, "apg", 0, {"updates": 600})
+    checkpoint.save(run.checkpoint_file, {}, {"done": 120})
+    with held(run.folder):
+        (one,) = told(capsys, "runs", str(tmp_path))["runs"]
+        assert (one["state"], one["update"]) == ("running", None)
+    (one,) = told(capsys, "runs", str(tmp_path), "--state", "stopped")["runs"]
+    assert (one["state"], one["update"], one["updates"]) == ("stopped", 120, 600)
+    with pytest.raises(SystemExit):
+        main(["runs", str(tmp_path)])
+    out = capsys.readouterr().out
+    assert re.search(r"stopped +120/600", out)
+    assert f"robo-rl resume {run.folder}" in out
+
+
 def test_a_page_shows_the_state_of_all_runs_and_compares_those_that_are_done(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     runs(tmp_path / "a", 0.001, [0.1, 0.2, 0.15])
     runs(tmp_path / "b", 0.003, [0.3, 0.4])
-    begun = Run.create(tmp_path / "b", "quadrotor-hover", None, "apg", 9, {"hidden": [8], "learning_rate": 0.003})
-    begun.checkpoint_file.write_bytes(b"")
-    for run in (begun, *(row.run for row in found([tmp_path / "a"]))):
+    stopped = Run.create(tmp_path / "b", "quadrotor-hover", None, "apg", 9, {"hidden": [8], "learning_rate": 0.003})
+    stopped.checkpoint_file.write_bytes(b"")
+    for run in (stopped, *(row.run for row in found([tmp_path / "a"]))):
         lines = [{"update": k, "environment_steps": 10 * k, "reward": k + run.seed} for k in range(1, 5)]
         (run.folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     page = tmp_path / "page.html"
     told(capsys, "runs", str(tmp_path), "--page", str(page))
     text = page.read_text()
     assert '<b id="done">5</b>' in text
-    assert '<b id="begun">1</b>' in text
+    assert '<b id="stopped">1</b>' in text
     assert text.count("<svg") == 2
     assert "control steps" in text
     assert "https://" not in text

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import tyro
 
 from robo_rl.console import give, say
+from robo_rl.files.escaping import shell_word
 
 FIGURES = ("success", "policy_digest", "steps_per_second", "simulation_steps_per_second")
 """Of done.json; null where there is none."""
@@ -16,7 +17,7 @@ FIGURES = ("success", "policy_digest", "steps_per_second", "simulation_steps_per
 def main(
     folder: Annotated[Path, tyro.conf.Positional] = Path("runs"),
     task: str | None = None,
-    state: str | None = None,
+    state: Literal["done", "running", "stopped", "new"] | None = None,
     page: Path | None = None,
     measure: str = "success",
     lower_is_better: bool = False,
@@ -26,15 +27,18 @@ def main(
 ) -> int:
     """List the runs in a folder, with the state and the success rate of each.
 
-    Columns: success is the part of the held-out episodes that succeed, or that do not fail where a task knows no
-    success; "simulated" and "trained" are thousands of control steps per second, of simulation alone and with learning.
-    With --json: runs, a list of run, task, robot, algorithm, seed, state (new, begun, done), success, policy_digest,
-    steps_per_second, simulation_steps_per_second.
+    Columns: update is where a stopped run goes on, of how many; success is the part of the held-out episodes that
+    succeed, or that do not fail where a task knows no success; "simulated" and "trained" are thousands of
+    control steps per second, of simulation alone and with learning.
+
+    A run is done, running, stopped (ended before its last update; 'robo-rl resume' goes on), or new (stopped before its
+    first checkpoint). With --json: runs, a list of run, task, robot, algorithm, seed, state, update (that a stopped run
+    goes on from), updates (in all), success, policy_digest, steps_per_second, simulation_steps_per_second.
 
     Args:
         folder: Where to look; also three folders deep.
         task: Only runs of this task.
-        state: Only runs in this state: new, begun or done.
+        state: Only runs in this state.
         page: Write a page of the runs, with comparisons, learning curves and the state of each (*.html).
         measure: What the page compares: a figure of 'evaluate --json', such as position_error_mean_m.
         lower_is_better: Of errors: the smaller is the better one.
@@ -47,27 +51,33 @@ def main(
 
     require_place(page, "--page", ".html")
 
-    rows = [row for row in found([folder]) if task in (None, row.run.task_name) and state in (None, row.state)]
+    states = [(row, row.state) for row in found([folder]) if task in (None, row.run.task_name)]
+    rows = [row for row, now in states if state in (None, now)]
     listed = [
         {
             "run": str(row.run.folder), "task": row.run.task_name, "robot": row.run.robot,
-            "algorithm": row.run.algorithm, "seed": row.run.seed, "state": row.state,
+            "algorithm": row.run.algorithm, "seed": row.run.seed, "state": now,
+            "update": row.update if now == "stopped" else None, "updates": row.run.hyperparameters.get("updates"),
             **{name: (row.result or {}).get(name) for name in FIGURES},
         }
-        for row in rows
+        for row, now in states
+        if state in (None, now)
     ]  # fmt: skip
     wide = max((len(str(one["run"])) for one in listed), default=0)
     if listed:
-        titles = f"{'run':<{wide}}  {'algorithm':<9}  {'seed':<9}  {'state':<5}  {'success':<7}"
+        titles = f"{'run':<{wide}}  {'algorithm':<9}  {'seed':<9}  {'state':<7}  {'update':<9}  {'success':<7}"
         say(f"{titles}  {'simulated':>12}  {'trained':>12}", json)
     for one in listed:
         success = one["success"]
+        at = f"{one['update']}/{one['updates']}" if one["update"] is not None else ""
         rate = f"{success:7.1%}" if isinstance(success, float) else ""
         sps = "  ".join(thousands(one[name]) for name in ("simulation_steps_per_second", "steps_per_second"))
-        line = (
-            f"{one['run']:<{wide}}  {one['algorithm']:<9}  seed {one['seed']:<4}  {one['state']:<5}  {rate:<7}  {sps}"
-        )
+        line = f"{one['run']:<{wide}}  {one['algorithm']:<9}  seed {one['seed']:<4}  {one['state']:<7}  {at:<9}"
+        line += f"  {rate:<7}  {sps}"
         say(line.rstrip(), json)
+    stopped = [one["run"] for one in listed if one["state"] == "stopped"]
+    if stopped:
+        say(f"To continue a run that is stopped:  robo-rl resume {shell_word(stopped[0])}", json)
     if page is not None:
         from robo_rl.report.groups import write_page
 

@@ -5,14 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
+from robo_rl.files import is_held
+from robo_rl.learn.runs import checkpoint
 from robo_rl.learn.runs.folder import Run, RunError
 
 DIGITS = 12
 """Of a digest, that tell things apart."""
 DEEPEST = 3
 """Folders between the one that is looked in and a run's."""
+State = Literal["done", "running", "stopped", "new"]
+"""Of a run: finished; in training now; ended before its last update, with a checkpoint to resume from; without one."""
+STATES: tuple[State, ...] = get_args(State)
 
 
 @dataclass(frozen=True)
@@ -24,10 +29,20 @@ class Row:
     """What done.json holds; None while the training goes on or is interrupted."""
 
     @property
-    def state(self) -> str:
+    def state(self) -> State:
         if self.result is not None:
             return "done"
-        return "begun" if self.run.checkpoint_file.is_file() else "new"
+        if is_held(self.run.folder):
+            return "running"
+        return "stopped" if self.run.checkpoint_file.is_file() else "new"
+
+    @property
+    def update(self) -> int | None:
+        """The update of the newest checkpoint; None where there is none, or it is damaged."""
+        try:
+            return checkpoint.load(self.run.checkpoint_file)[1].get("done")
+        except checkpoint.CheckpointError:
+            return None
 
     def settings(self) -> dict[str, Any]:
         """All that a run is told, but the seed."""
