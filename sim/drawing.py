@@ -25,11 +25,14 @@ Color = tuple[float, float, float, float]
 
 ORANGE: Color = (0.90, 0.45, 0.0, 1.0)
 BLUE: Color = (0.0, 0.55, 0.85, 0.9)
-GREEN: Color = (0.0, 0.62, 0.45, 0.8)
+GREEN: Color = (0.05, 0.62, 0.25, 0.8)
 DARK: Color = (0.17, 0.20, 0.24, 1.0)
 GREY: Color = (0.50, 0.54, 0.60, 1.0)
 SLATE: Color = (0.30, 0.33, 0.38, 1.0)
 STONE: Color = (0.80, 0.82, 0.84, 1.0)
+
+PERSON: Color = (0.62, 0.28, 0.55, 1.0)
+"""Of people and others that a robot must not touch."""
 
 UNPAINTED = (0.5, 0.5, 0.5, 1.0)
 """MuJoCo's colour of shapes that have none."""
@@ -119,6 +122,8 @@ class Motion:
     markers: tuple[Marker, ...]
     """With arrays (steps, n, …)."""
     period: float
+    team: int = 1
+    """So many robots, one after the other, share a world."""
 
     @property
     def robots(self) -> int:
@@ -170,7 +175,7 @@ def record(task: Any, model: mujoco.MjModel, poses: np.ndarray, truth: Mapping[s
     steps, n = poses.shape[:2]
     flat = {name: torch.from_numpy(np.ascontiguousarray(value)).flatten(0, 1) for name, value in truth.items()}
     markers = (mapped(m, lambda value: value.reshape(steps, n, *value.shape[1:])) for m in task.markers(flat))
-    return Motion(model, poses, tuple(markers), task.spec.control_period)
+    return Motion(model, poses, tuple(markers), task.spec.control_period, task.spec.team)
 
 
 class Poser:

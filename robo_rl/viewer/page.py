@@ -62,7 +62,8 @@ class Page:
         self.server.gui.main_panel.dock_right()
         self.server.gui.main_panel.set_width(WIDE_PANEL if runs else PANEL)
         flies = live.model is not None and not has_ground(live.model)
-        self.scene = Scene(self.server, live.model, live.frame, live.ways(WATCHED) if flies else None)
+        ways = live.ways(WATCHED) if flies else None
+        self.scene = Scene(self.server, live.model, live.frame, ways, live.task.spec.team)
         self._add_panel(live.frame)
         self.server.on_client_connect(self._prove)
 

@@ -36,11 +36,12 @@ class Scene:
     """Robots of one model, n times."""
 
     def __init__(
-        self, server: viser.ViserServer, model: mujoco.MjModel | None, first: Frame, ways: np.ndarray | None = None
-    ) -> None:
+        self, server: viser.ViserServer, model: mujoco.MjModel | None, first: Frame, ways: np.ndarray | None = None,
+        team: int = 1,
+    ) -> None:  # fmt: skip
         """``model`` is the plant's drawing; ``first``: the robots as they begin.
 
-        ``ways`` (steps, n, 3) m: where they go, as far as that should keep them apart.
+        ``ways`` (steps, n, 3) m: where they go, as far as that should keep them apart. ``team``: so many share a world.
         """
         self.server, self.model, self.n = server, model, len(first.counters.begun)
         poses = first.poses
@@ -49,7 +50,7 @@ class Scene:
         self.terrain = model is not None and has_terrain(model, self.size)
         if self.n > 1 and not self.terrain:
             apart = max(self.size, reach_of_lines(first))
-            self.offsets = spread(np.zeros((1, self.n, 3)) if ways is None else ways, apart)
+            self.offsets = spread(np.zeros((1, self.n, 3)) if ways is None else ways, apart, team)
         self.root = server.scene.add_frame("/world", show_axes=False)
         alone = self.n == 1 and first.poses is not None
         self.followed: int | None = 0 if alone or (model is not None and has_ground(model)) else None
@@ -116,7 +117,9 @@ class Scene:
             if planes:
                 height = float(self.model.geom_pos[planes[0], 2])
             elif not has_ground(self.model):
-                height = float(first.poses[..., 2].min()) - 4.0 * self.size
+                lines = np.concatenate([m.points[..., 2].ravel() for m in first.markers if isinstance(m, Line)] or [[]])
+                below = float(first.poses[..., 2].min()) - 4.0 * self.size
+                height = float(np.nanmin(lines)) if np.isfinite(lines).any() else below
         elif self.model is None:
             height = 0.0
         if height is None:

@@ -19,6 +19,7 @@ STYLE = """<style>.r { font: 12px/1.5 system-ui, sans-serif; padding: 0 .8em } .
 font-variant-numeric: tabular-nums } .r th { opacity: .65 } .r td:first-child, .r th:first-child { text-align: left }
 .r .bar { position: relative; height: 6px; background: #8883; border-radius: 3px; min-width: 70px }
 .r .bar i { position: absolute; top: -2px; width: 3px; height: 10px; background: #0072b2; border-radius: 1px }
+.r.robots td { white-space: nowrap }
 .r .dot { display: inline-block; width: 9px; height: 9px; border-radius: 5px; margin-right: .4em }</style>"""
 
 
@@ -50,7 +51,8 @@ def status(frame: Frame, task: Task, drawn: int) -> str:
     sum_up = "no episode has ended" if success is None else f"{100 * success:.1f} % of {counters.ended} without failure"
     pace = "paused" if frame.paused else f"{frame.speed:.2f} × real time"
     return (
-        f"{STYLE}<div class=r data-drawn={drawn}><table><tr><th></th><th colspan={len(measures)}>at this moment</th>"
+        f"{STYLE}<div class='r robots' data-drawn={drawn}><table>"
+        f"<tr><th></th><th colspan={len(measures)}>at this moment</th>"
         "<th colspan=2>since this page was opened</th></tr>"
         f"<tr><th>robot</th>{names}<th>episodes</th><th>failed</th></tr>"
         f"{''.join(rows)}</table>{frame.moment.time:.1f} s simulated, {pace}; {sum_up}</div>"

@@ -83,14 +83,18 @@ def arrange(motion: Motion) -> Scene:
     follow = ground and bool(travel.max() > FAR * size)
     offsets = None
     if not follow and motion.robots > 1 and not has_terrain(motion.model, size):
-        offsets = spread(way, size)
-    lowest = way[..., 2].min()
+        offsets = spread(way, size, motion.team)
     around = surrounded(motion)
     goals = goals_of(motion) if around and follow else None
     heading = headings(motion) if goals is None else _directions(goals[0] - way[0])
-    return Scene(
-        size, follow, offsets, heading, None if ground else float(lowest) - 2.0 * size, around, goals is not None
-    )
+    return Scene(size, follow, offsets, heading, None if ground else _floor(motion, size), around, goals is not None)
+
+
+def _floor(motion: Motion, size: float) -> float:
+    """m: where lines begin that show what is around robots, or else below the robots."""
+    lines = [marker.points[..., 2].ravel() for marker in motion.markers if isinstance(marker, Line)]
+    heights = np.concatenate([np.zeros(0), *lines])
+    return float(np.nanmin(heights) if np.isfinite(heights).any() else motion.poses[:, :, 0, 2].min() - 2.0 * size)
 
 
 def goals_of(motion: Motion) -> np.ndarray | None:
@@ -120,9 +124,16 @@ def headings(motion: Motion) -> np.ndarray:
     return np.degrees(np.where(gone, np.arctan2(way[:, 1], way[:, 0]), turned))
 
 
-def spread(way: np.ndarray, size: float) -> np.ndarray:
-    """Offsets (n, 3) m that put robots of a ``size`` (m) side by side in rows, where their ways (steps, n, 3) end."""
+def spread(way: np.ndarray, size: float, team: int = 1) -> np.ndarray:
+    """Offsets (n, 3) m that put robots of a ``size`` (m) side by side in rows, where their ways (steps, n, 3) end.
+
+    Robots of a ``team`` stay together: teams are put side by side.
+    """
     n = way.shape[1]
+    if team > 1:
+        teams = way.reshape(len(way), n // team, team, 3)
+        wide = float(np.ptp(teams[..., :2], axis=(0, 2)).max())
+        return np.repeat(spread(teams.mean(2), max(size, wide / 2)), team, axis=0)
     columns = math.ceil(math.sqrt(n))
     rows = math.ceil(n / columns)
     rest = way[-max(1, len(way) // 2) :, :, :2]
@@ -165,8 +176,9 @@ def frame(
 def whole(motion: Motion, scene: Scene, size: tuple[int, int]) -> tuple[np.ndarray, float, float, float]:
     """Place, distance (m), azimuth and elevation (degrees) of a camera that stands still and sees everything."""
     azimuth = AZIMUTH if scene.floor is not None or motion.robots > 1 else scene.heading[0] + BESIDE
-    at, distance = frame(points_of(motion, scene), 0.15 * scene.size, size, azimuth, ELEVATION)
-    return at, distance, azimuth, ELEVATION
+    elevation = ABOVE if scene.surrounded else ELEVATION
+    at, distance = frame(points_of(motion, scene), 0.15 * scene.size, size, azimuth, elevation)
+    return at, distance, azimuth, elevation
 
 
 def distance_of(motion: Motion, size: tuple[int, int]) -> float:
@@ -182,11 +194,12 @@ def distance_of(motion: Motion, size: tuple[int, int]) -> float:
 
 
 def as_many_as_seen(motion: Motion, size: tuple[int, int]) -> Motion:
-    """All robots of a motion, or the first one where all would be too small in one picture of ``size`` (pixels)."""
+    """All robots of a motion, or the first one, or its team, where all would be too small in one picture of ``size``
+    (pixels)."""
     scene = arrange(motion)
     _, distance, _, _ = whole(motion, scene, size)
     part = scene.size / (distance * math.tan(math.radians(FIELD_OF_VIEW / 2)))
-    return motion if not scene.follow and part > SMALLEST else motion.part(robots=slice(0, 1))
+    return motion if not scene.follow and part > SMALLEST else motion.part(robots=slice(0, motion.team))
 
 
 def middles_of(motion: Motion) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Films of recorded motion, in real time, as .mp4 or .gif."""
+"""Films of recorded motion, in real time or, of what takes less than a quarter of a second, slower, as .mp4 or .gif."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from robo_rl.sim.pictures.camera import JUMP, Scene, arrange, distance_of, follo
 from robo_rl.sim.pictures.stage import Stage
 
 TRAIL_STEP = 0.02  # s
+BRIEF, STRETCHED = 0.25, 4.0
+"""s: a motion that is shorter is shown in slow motion, and how long that takes."""
 GIF_COLOURS = 128
 
 
@@ -27,24 +29,32 @@ def film(
     progress: Callable[[int], None] = lambda done: None,
     begin: float = 0.0,
 ) -> int:
-    """Write an .mp4 or .gif of a motion in real time; returns the number of frames.
+    """Write an .mp4 or .gif of a motion in real time, or slower where it is brief; returns the number of frames.
 
     ``size`` is (width, height) in pixels, both even. ``progress`` is called with the number of frames done. ``begin``:
     the time (s) that the first one shows.
     """
     require_film(file, size, fps)
-    count = int(len(motion) * motion.period * fps)
-    steps = [min(round(k / (fps * motion.period)), len(motion) - 1) for k in range(count)]
+    pace = pace_of(motion)
+    count = int(len(motion) * motion.period / pace * fps)
+    steps = [min(round(k * pace / (fps * motion.period)), len(motion) - 1) for k in range(count)]
+    digits, slow = (4, f", {1 / pace:.0f} times slower") if pace < 1.0 else (2, "")
     scene = arrange(motion)
     draw = _following if scene.follow else _standing
 
     def frames() -> Iterator[np.ndarray]:
         for k, pixels in enumerate(draw(motion, scene, size, steps)):
-            yield captioned(pixels, f"{caption}   t = {begin + steps[k] * motion.period:.2f} s".strip())
+            yield captioned(pixels, f"{caption}   t = {begin + steps[k] * motion.period:.{digits}f} s{slow}".strip())
             progress(k + 1)
 
     (_write_mp4 if file.suffix == ".mp4" else _write_gif)(file, frames(), size, fps)
     return count
+
+
+def pace_of(motion: Motion) -> float:
+    """Of real time, in which a film shows a motion: 1, or less where it is brief."""
+    seconds = len(motion) * motion.period
+    return seconds / STRETCHED if seconds < BRIEF else 1.0
 
 
 def require_film(file: Path, size: tuple[int, int], fps: int) -> None:

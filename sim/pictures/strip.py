@@ -1,8 +1,8 @@
 """One picture of several moments: side by side, or, of robots that need no ground, all in one scene from left to right.
 
 Shown is what changes: from the beginning until the robot is at rest, or a second of a motion that goes on, from its
-middle. Where lines show what is around a robot, such as walls or lanes, it is its whole way: from above, or side by
-side where others move, too.
+middle. Where lines show what is around a robot, such as walls or lanes, or the way of its set-point is known, it is its
+whole way: from above, or side by side where others move, too. Robots of a team are shown together.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from robo_rl.sim.pictures.stage import Stage
 WHILE = 1.0  # s, of a motion that goes on
 PANELS, PANEL = 6, (300, 300)
 STROBES, STROBE = 9, (1200, 600)
+STEP = 1.1
+"""Sizes of a robot between two moments that are seen apart where its whole way is shown."""
 MOST_STROBED = 2
 """Robots in one scene."""
 STROBE_ELEVATION = -24.0
@@ -58,12 +60,13 @@ def strip(file: Path, motion: Motion, scale: float = 1.0) -> Shown:
     """Write a .png of a motion's moments; ``scale``: of the usual number of pixels."""
     if file.suffix != ".png":
         raise ValueError(f"picture file is '{file}'; expected a name that ends in .png")
-    one = motion.part(robots=slice(0, 1))
-    if surrounded(one) and not _others_move(one):
+    one = motion.part(robots=slice(0, motion.team))
+    path = any(isinstance(marker, Trail) and marker.seconds is None for marker in one.markers)
+    if (surrounded(one) and not _others_move(one)) or (path and arrange(one).floor is not None):
         size = (round(scale * STROBE[0]), round(scale * STROBE[1]))
-        steps = np.linspace(0, first_end(one), STROBES).round().astype(int)
-        Image.fromarray(_from_above(one, steps, size)).save(file)
-        return Shown(len(steps), 1, 0.0, steps[-1] * motion.period)
+        steps = _apart(one, first_end(one))
+        Image.fromarray(_on_its_way(one, steps, size)).save(file)
+        return Shown(len(steps), one.robots, 0.0, steps[-1] * motion.period)
     in_panels = arrange(one).floor is None
     width, height = PANEL if in_panels else STROBE
     size = (round(scale * width), round(scale * height))
@@ -107,21 +110,33 @@ def _steps(motion: Motion) -> tuple[np.ndarray, np.ndarray]:
     return steps, steps > JUMP * size_of(motion.model, motion.poses[0, 0])
 
 
-def _from_above(motion: Motion, steps: np.ndarray, size: tuple[int, int]) -> np.ndarray:
-    """One robot at several moments in its surroundings, its way to the right."""
+def _apart(motion: Motion, last: int) -> np.ndarray:
+    """Steps until the ``last`` in which a robot is seen at several places: fewer where it does not go far."""
+    way = np.linalg.norm(np.diff(motion.poses[: last + 1, :, 0, :3], axis=0), axis=-1).sum(0).max()
+    places = int(way / (STEP * size_of(motion.model, motion.poses[0, 0]))) + 1
+    return np.linspace(0, last, min(max(places, 2), STROBES)).round().astype(int)
+
+
+def _on_its_way(motion: Motion, steps: np.ndarray, size: tuple[int, int]) -> np.ndarray:
+    """One robot, or one team, at several moments where they are, the first one's way to the right.
+
+    From above where there are surroundings.
+    """
     seen = motion.part(slice(0, steps[-1] + 1))
-    single, azimuth = arrange(motion).size, headings(seen)[0] + 90.0
+    scene, azimuth = arrange(motion), headings(seen)[0] + 90.0
+    elevation = FROM_ABOVE if scene.surrounded else STROBE_ELEVATION
     points = corners(motion.model, motion.poses[steps]).reshape(-1, 3)
-    at, distance = frame(points, AROUND * single, size, azimuth, FROM_ABOVE)
-    with Stage(motion.model, STROBES, size, distance / 3) as stage:
-        stage.look(at, distance, azimuth, FROM_ABOVE)
-        stage.place(motion.poses[steps, 0])
+    at, distance = frame(points, AROUND * scene.size, size, azimuth, elevation)
+    every = max(1, len(seen) // MOST_OF_TRAIL)
+    with Stage(motion.model, len(steps) * motion.robots, size, distance / 3, floor=scene.floor) as stage:
+        stage.look(at, distance, azimuth, elevation)
+        stage.place(motion.poses[steps].reshape(-1, *motion.poses.shape[2:]))
         stage.begin()
-        for marker in seen.moment(int(steps[-1])):
-            stage.mark(marker, 0)
-        for marker in seen.markers:
-            if isinstance(marker, Trail):
-                stage.trail(marker.position[:: max(1, len(seen) // MOST_OF_TRAIL), 0], marker.color)
+        for robot in range(motion.robots):
+            for marker, still in zip(seen.markers, seen.moment(int(steps[-1])), strict=True):
+                stage.mark(still, robot)
+                if isinstance(marker, Trail):
+                    stage.trail(marker.position[::every, robot], marker.color)
         return stage.finish()
 
 

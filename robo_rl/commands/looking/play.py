@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from robo_rl.sim.drawing import Motion
 
 ROBOTS = 4
-STRIP_ROBOTS, STRIP_SECONDS = 2, 4.0
+STRIP_ROBOTS, STRIP_SECONDS, FILM_SECONDS = 2, 4.0, 5.0
 
 
 def main(
@@ -60,9 +60,11 @@ def main(
         robot: Run it on this robot instead of its own.
         seed: Random seed of the episodes.
         fixed: Ranges of the task set to one value, as NAME VALUE pairs: --fixed initial/tilt 1.57 wind 1.
-        episodes: Number of episodes at once; by default four, or one in a video of a moving set-point or a walk.
-        seconds: Length of the episodes, after which the page resets them; of the video, 5 by default;
-            of a walk in a picture, which shows its middle, 4 by default.
+        episodes: Number of episodes at once; by default four, or one of a team, and in a video of a moving set-point or
+            a walk.
+        seconds: Length of the episodes, after which the page resets them; of the video, 5 by default, or the episode's;
+            of a walk in a picture, which shows its middle, 4 by default; of a way among walls or on lanes in a picture
+            the whole episode.
         switch: More targets of the same task, which the page can switch to.
         beside: Of a run: more runs of the same task, whose curves the page shows beside its own. Their policies are
             those of the last robots, one robot or more each.
@@ -91,20 +93,21 @@ def main(
     require_place(video, "--video", ".mp4", ".gif")
     require_place(picture, "--picture", ".png")
     loaded = load(str(fetched(target, digest, json)) if is_address(target) else target, task, robot)
+    robots = max(1, ROBOTS // loaded.task.spec.team)
     if video is None and picture is None:
         others = {Path(name).stem: load(name, loaded.task, robot).policy for name in switch}
         runs = [Run.open(name) for name in (target, *beside) if Path(name).is_dir()]
         if len(runs) < len(beside) + bool(beside):
             raise ValueError(f"--beside is {' '.join(beside)}, and the target {target}; expected folders of runs")
         return serve(
-            loaded, episodes or ROBOTS, seed, seconds, fixed, others, port, address, no_open, json, runs=runs,
+            loaded, episodes or robots, seed, seconds, fixed, others, port, address, no_open, json, runs=runs,
             gamepad=gamepad,
         )  # fmt: skip
     result: dict[str, Any] = {}
     if picture is not None:
-        result |= _strip(loaded, episodes or STRIP_ROBOTS, seed, seconds or STRIP_SECONDS, fixed, picture, json)
+        result |= _strip(loaded, episodes or STRIP_ROBOTS, seed, seconds, fixed, picture, json)
     if video is not None:
-        result |= _film(loaded, episodes, seed, seconds or 5.0, fixed, video, size, fps, json)
+        result |= _film(loaded, episodes or robots, seed, seconds, fixed, video, size, fps, json, episodes is None)
     give(result, json)
     return 0
 
@@ -168,30 +171,37 @@ def has_display() -> bool:
 
 
 def _film(
-    loaded: Loaded, episodes: int | None, seed: int, seconds: float, fixed: dict[str, float], video: Path,
-    size: tuple[int, int], fps: int, json: bool,
+    loaded: Loaded, episodes: int, seed: int, seconds: float | None, fixed: dict[str, float], video: Path,
+    size: tuple[int, int], fps: int, json: bool, fewer: bool,
 ) -> dict[str, Any]:  # fmt: skip
-    """Record, then draw every frame."""
+    """Record, then draw every frame; where it may be ``fewer``, of as many robots as are not too small."""
     from robo_rl.sim.pictures.camera import as_many_as_seen
-    from robo_rl.sim.pictures.film import film, require_film
+    from robo_rl.sim.pictures.film import film, pace_of, require_film
 
     require_film(video, size, fps)
-    motion = _record(loaded, episodes or ROBOTS, seed, seconds, fixed)
-    motion = as_many_as_seen(motion, size) if episodes is None else motion
+    length = seconds or min(FILM_SECONDS, loaded.task.spec.episode_length)
+    motion = _record(loaded, episodes, seed, length, fixed)
+    motion = as_many_as_seen(motion, size) if fewer else motion
     task = loaded.task.spec.name
     caption = loaded.name if task in loaded.name else f"{task}, {loaded.name}"
-    with Progress("drawing", int(seconds * fps)) as progress:
+    with Progress("drawing", int(length / pace_of(motion) * fps)) as progress:
         count = film(video, motion, caption, size, fps, progress.update)
     say(f"{video}: {count} frames, {count / fps:g} s, {video.stat().st_size:,} bytes", json)
     return {"video": str(video), "frames": count, "seconds": count / fps}
 
 
 def _strip(
-    loaded: Loaded, episodes: int, seed: int, seconds: float, fixed: dict[str, float], picture: Path, json: bool
+    loaded: Loaded, episodes: int, seed: int, seconds: float | None, fixed: dict[str, float], picture: Path, json: bool
 ) -> dict[str, Any]:
+    """Where no seconds are given and a robot is in surroundings, its whole episode is shown."""
+    from robo_rl.sim.pictures.camera import surrounded
     from robo_rl.sim.pictures.strip import strip
 
-    strip(picture, _record(loaded, episodes, seed, seconds, fixed))
+    length = seconds or min(STRIP_SECONDS, loaded.task.spec.episode_length)
+    motion = _record(loaded, episodes, seed, length, fixed)
+    if seconds is None and surrounded(motion):
+        motion = _record(loaded, 1, seed, loaded.task.spec.episode_length, fixed)
+    strip(picture, motion)
     say(f"{picture}: {picture.stat().st_size:,} bytes", json)
     return {"picture": str(picture)}
 
@@ -201,9 +211,8 @@ def _record(loaded: Loaded, episodes: int, seed: int, seconds: float, fixed: dic
     from robo_rl.evaluate.evaluation import Conditions, rollout
     from robo_rl.sim.drawing import require_drawing
 
+    require_drawing(loaded.task.make_plant(1, "cpu"))
     conditions = Conditions(episodes, seed, seconds, fixed, recorded=episodes)
     motion = rollout(loaded.task, loaded.policy, conditions).motion
-    if motion is None:
-        require_drawing(loaded.task.make_plant(1, "cpu"))
     assert motion is not None
     return motion

@@ -26,6 +26,7 @@ from torch import Tensor
 
 from robo_rl.contract import Command, StateBlock
 from robo_rl.controllers.rotation import body_z, heading, multiply, turn_back
+from robo_rl.sim.drawing import Marker, Sphere
 from robo_rl.sim.plants import Articulated
 from robo_rl.sim.ranges import Range, Rule
 from robo_rl.sim.robots.legged import LeggedCard, load_legged
@@ -44,6 +45,7 @@ AFTER = 2.0  # s, for which the last frame is held
 ASTRAY = 0.25  # m, of heights of a G1's base, hands and feet, beyond which the clip is lost (BeyondMimic)
 TURNED = 0.5  # cosine of the angle between the verticals of robot and clip, likewise: 60 degrees
 PART = 0.25  # of the greatest torque, that an output of 1 asks for (BeyondMimic)
+CLIP = 0.06  # sizes of the robot, the radius of the balls that show the clip
 LIMIT = 0.9  # of a joint's range, beyond which it is penalised
 
 
@@ -291,6 +293,17 @@ class LegsTrack(LegsStand):
             "target_change": change.square().sum(-1),
             "limits": beyond.sum(-1),
         }
+
+    def markers(self, truth: Tensors) -> list[Marker]:
+        """Those of legs, and where the clip has the tracked bodies, as they are compared."""
+        cosine, sine = heading(truth["orientation"].unbind(-1))
+        x, y, _ = truth["position"].unbind(-1)
+        clip: list[Marker] = []
+        for place in truth["clip_bodies"].unflatten(-1, (-1, 3)).unbind(1):
+            ahead, left, height = place.unbind(-1)
+            there = torch.stack([x + cosine * ahead - sine * left, y + sine * ahead + cosine * left, height], -1)
+            clip.append(Sphere("clip", there, CLIP * self.size))
+        return [*super().markers(truth), *clip]
 
     def failures(self, truth: Tensors) -> dict[str, Any]:
         heights, far = abs(self._away(truth)[:, :, 2]), ASTRAY * self.size

@@ -22,11 +22,13 @@ from torch import Tensor
 from robo_rl.contract import Command, Envelope, Safety, Signal, StateBlock
 from robo_rl.controllers.motor.current import FILTERED, Deadbeat, FieldOriented, observed
 from robo_rl.controllers.motor.model import Pair, PmsmModel
+from robo_rl.sim.drawing import Marker
 from robo_rl.sim.plants.motor.pmsm import TINY, PmsmOnBench, PmsmParameters, begin, within_circle
 from robo_rl.sim.ranges import Range
 from robo_rl.sim.robots import load_robot
 from robo_rl.sim.robots.motor import PmsmCard
 from robo_rl.sim.tasks import Measure, Spec, Task, Tensors
+from robo_rl.sim.tasks.motor.dials import plane
 
 PERIOD = 1e-4  # s
 STEPS, BETWEEN = 4, 0.015
@@ -35,6 +37,8 @@ FASTEST = 50.0
 """Hz, of waves."""
 FARTHEST = 1.25
 """Of the nominal current: the length of the longest set-point."""
+SHOWN = 0.6
+"""Of the nominal current: what a pointer shows as long as its disc is wide; most set-points are shorter."""
 FEASIBLE = 0.65
 """Of the voltage: what a set-point may take in a steady state with the card's figures; the rest is for drawn ones."""
 HELD = 0.7
@@ -304,6 +308,11 @@ class PmsmCurrent(Task[PmsmOnBench]):
 
     def failures(self, truth: Tensors) -> dict[str, Any]:
         return {"over_limit": self.failed(truth)}
+
+    def markers(self, truth: Tensors) -> list[Marker]:
+        """The current and its set-point in the rotor's frame."""
+        most = SHOWN * self.card.current_nominal
+        return plane("current", truth["stator_current"], truth["current_setpoint"], most)
 
     def privileged(self, truth: Tensors, parameters: PmsmParameters) -> Any:
         card, nominal = self.card, self.model

@@ -15,11 +15,13 @@ from torch import Tensor
 
 from robo_rl.contract import Command, CurrentLaw, Safety, Signal, StateBlock
 from robo_rl.controllers.motor.speed import SpeedPI, SymmetricOptimum
+from robo_rl.sim.drawing import Marker
 from robo_rl.sim.plants.motor.drive import CurrentDrive, DriveParameters
 from robo_rl.sim.ranges import Range
 from robo_rl.sim.robots import load_robot
 from robo_rl.sim.robots.motor import DcCard, PmsmCard
 from robo_rl.sim.tasks import Measure, Spec, Task, Tensors
+from robo_rl.sim.tasks.motor.dials import dial
 
 PERIOD = 1e-3  # s
 CURRENT_TIME = 5e-4
@@ -203,6 +205,10 @@ class MotorSpeed(Task[CurrentDrive]):
 
     def failures(self, truth: Tensors) -> dict[str, Any]:
         return {f"over {RUNAWAY:g} times the highest speed": self.failed(truth)}
+
+    def markers(self, truth: Tensors) -> list[Marker]:
+        """The speed and its set-point."""
+        return dial("speed", truth["rotor_speed"], truth["rotor_speed_setpoint"], self.card.speed_max)
 
     def privileged(self, truth: Tensors, parameters: DriveParameters) -> Any:
         nominal = self.card

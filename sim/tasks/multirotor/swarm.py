@@ -24,7 +24,7 @@ from robo_rl.contract import Encoder, StateBlock
 from robo_rl.controllers.multirotor import OrcaController, Surroundings, VoronoiController
 from robo_rl.controllers.multirotor.avoidance import SWEEPS, TRIM, TRIMMED, TURN
 from robo_rl.controllers.rotation import body_z, heading, matrix, turn_back
-from robo_rl.sim.drawing import Marker, Sphere, Trail
+from robo_rl.sim.drawing import GREY, SLATE, Line, Marker, Sphere, Trail
 from robo_rl.sim.engines import Engine
 from robo_rl.sim.plants.multirotor.swarm import (
     MultirotorSwarm,
@@ -63,6 +63,10 @@ OBSERVE = 1.5  # 1/s, the poles of the observer of what is steady
 OFFSET = 2.0  # m/s², what the observer may find, less than what a way up asks for: on the floor it sees a lift
 NOTICED = 0.8  # m, from surface to surface, within which a network is told twice of what is near
 MARGIN = 0.12  # m, from surface to surface, within which the reward feels others
+
+
+FLOOR = 0.5 * torch.tensor(ROOM) * torch.tensor([[1, 1, 0], [-1, 1, 0], [-1, -1, 0], [1, -1, 0], [1, 1, 0]])
+"""(5, 3) m, the edges of the room's floor."""
 
 
 class SwarmSwap(QuadrotorRates):
@@ -378,11 +382,34 @@ class SwarmSwap(QuadrotorRates):
         )
 
     def markers(self, truth: Tensors) -> list[Marker]:
-        """Goals, trails and columns."""
+        """Goals, trails, and, once for a team, columns and the edges of the floor."""
+        n = len(truth["position"])
+        first = (torch.arange(n) % TEAM == 0)[:, None, None]
+        columns = torch.where(first, truth["columns"], torch.nan)
+        edges = torch.where(first, FLOOR.expand(n, -1, -1), torch.nan)
         return [
-            Sphere("goal", truth["position_setpoint"], 0.05),
+            Sphere("goal", truth["position_setpoint"], 0.07),
             Trail("way", truth["position"], 3.0),
+            Line("columns", outlines(columns), SLATE),
+            Line("room", edges, GREY),
         ]
+
+
+def outlines(columns: Tensor) -> Tensor:
+    """(n, k, 3) m: lines along the edges of prisms about columns (n, C, 2), as high as the room; rows of NaN between.
+
+    Rows of columns that are not there are NaN.
+    """
+    corner = torch.arange(7) * (torch.pi / 3)
+    ring = COLUMN * torch.stack([corner.cos(), corner.sin()], -1)  # (7, 2), closed
+    ring = ring[torch.tensor([0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6])]
+    up = torch.tensor([0, 1, 1, 0, 0, 1, 1, 0, 0, 1, 1, 0, 0]) * ROOM[2]
+    place = torch.where(columns.abs() < ROOM[0], columns, torch.nan)[:, :, None] + ring
+    prism = torch.cat([place, up[:, None].expand(*place.shape[:-1], 1)], -1)
+    bottom = torch.cat([place[:, :, ::2], torch.zeros_like(place[:, :, ::2, :1])], -1)
+    gap = torch.full_like(prism[:, :, :1], torch.nan)
+    top = bottom + torch.tensor([0.0, 0.0, ROOM[2]])
+    return torch.cat([prism, gap, bottom, gap, top, gap], 2).flatten(1, 2)
 
 
 def weighed(gap: Any, way: Any, velocity: Any, ahead: Any) -> list[Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 
 import numpy as np
 import pytest
@@ -45,6 +46,16 @@ def test_robots_side_by_side_stay_apart_and_around_the_middle(n, reach, size):
     apart = np.linalg.norm(offset[:, None] - offset[None], axis=-1) + 1e9 * np.eye(n)
     assert n == 1 or apart.min() > 0.99 * APART * size
     assert np.abs(offset.max(0) + offset.min(0)).max() < 1e-9
+
+
+def test_robots_of_a_team_keep_their_places_to_each_other_and_teams_do_not_overlap():
+    way = np.random.default_rng(0).uniform(-2, 2, (8, 12, 3))
+    places = (way + spread(way, 0.1, team=4)).reshape(8, 3, 4, 3)
+    offsets = (places - way.reshape(8, 3, 4, 3)).swapaxes(0, 1)
+    np.testing.assert_allclose(offsets, np.broadcast_to(offsets[:, :1, :1], offsets.shape), atol=1e-12)
+    low, high = places.min((0, 2))[:, :2], places.max((0, 2))[:, :2]
+    for one, other in itertools.combinations(range(3), 2):
+        assert ((high[one] < low[other]) | (high[other] < low[one])).any()
 
 
 def test_who_walks_away_is_followed_and_who_stands_is_not():

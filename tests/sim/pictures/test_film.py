@@ -42,6 +42,11 @@ def test_a_gif_plays_in_real_time(falling, tmp_path):
 
 
 @pytest.mark.usefixtures("graphics")
+def test_what_takes_hundredths_of_a_second_is_shown_slower(falling, tmp_path):
+    assert film(tmp_path / "brief.mp4", falling(0.06, robots=1), size=(120, 90), fps=4) == 16
+
+
+@pytest.mark.usefixtures("graphics")
 def test_a_strangers_robots_are_filmed_side_by_side_and_whole(swinging, tmp_path):
     film(tmp_path / "poles.mp4", swinging(robots=2), size=(320, 240), fps=10)
     _, frames = read(tmp_path / "poles.mp4")

@@ -154,6 +154,9 @@ def test_a_perfect_follower_has_no_error_wherever_it_is_and_a_fall_loses_the_cli
     errors, reward = task.errors(truth), task.reward(truth, idle := {"joint_position_target": torch.zeros(8, 12)}, idle)
     assert errors["body_error"].max() < 0.01
     assert errors["joint_error"].max() < 0.01
+    balls = [marker for marker in task.markers(truth) if marker.name == "clip"]
+    for name, ball in zip(task.bodies, balls, strict=True):
+        torch.testing.assert_close(ball.position, truth[f"{name}_position"], atol=0.02, rtol=0)
     for term in ("anchor_position", "anchor_orientation", "body_position", "joint_position"):
         assert reward[term].min() > 0.98
     moved = {**truth, "position": truth["position"] + torch.tensor([3.0, 4.0, 0.0])}

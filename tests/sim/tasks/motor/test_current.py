@@ -26,6 +26,15 @@ def test_it_fits_both_machines(robot: str) -> None:
     check(load_task("pmsm-current", robot))
 
 
+def test_pointers_show_the_current_and_its_set_point_on_one_scale() -> None:
+    truth = VecEnv(TASK, 4, seed=0).truth()
+    is_, should = TASK.markers(truth)
+    per_ampere = should.vector[:, :2] / truth["current_setpoint"]
+    assert float(per_ampere.min()) > 0
+    torch.testing.assert_close(per_ampere, per_ampere[0, 0].expand_as(per_ampere))
+    torch.testing.assert_close(is_.vector[:, :2], per_ampere[0, 0] * truth["stator_current"])
+
+
 def test_a_dc_motor_is_refused_by_name() -> None:
     with pytest.raises(CardError, match=r"machine is 'dc'; expected one of \['pmsm'\]"):
         load_task("pmsm-current", "gearmotor_37d")

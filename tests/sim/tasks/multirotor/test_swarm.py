@@ -25,7 +25,7 @@ from robo_rl.sim.env import VecEnv
 from robo_rl.sim.robots.figures import CardError
 from robo_rl.sim.robots.multirotor import load_multirotor
 from robo_rl.sim.tasks.multirotor.avoiding import avoiding
-from robo_rl.sim.tasks.multirotor.room import ARRIVED, CELL, GRACE, MOST_COLUMNS, SECONDS, TEAM
+from robo_rl.sim.tasks.multirotor.room import ARRIVED, CELL, COLUMN, GRACE, MOST_COLUMNS, SECONDS, TEAM
 from robo_rl.sim.tasks.multirotor.swarm import SwarmSwap
 
 TASK = SwarmSwap()
@@ -55,6 +55,17 @@ def test_columns_starts_and_goals_are_in_cells_of_their_own_and_half_of_the_team
     assert not swaps.diagonal(dim1=1, dim2=2).any()  # nobody is at its goal already
     few = VecEnv(TASK, 2, seed=2).draws.goal[0, 7:].unflatten(0, (MOST_COLUMNS, 2))
     assert int((few[:, 0] < 10.0).sum()) == round(0.1 * 64)
+
+
+def test_columns_are_shown_once_for_a_team_where_they_stand(env: VecEnv) -> None:
+    truth = env.truth()
+    (lines,) = (marker.points for marker in TASK.markers(truth) if marker.name == "columns")
+    shown = torch.isfinite(lines).all(-1)
+    assert (shown.any(1) == (torch.arange(env.n) % TEAM == 0)).all()
+    there = truth["columns"][0][truth["columns"][0, :, 0] < 10.0]
+    away = torch.cdist(lines[0][shown[0]][:, :2], there)
+    torch.testing.assert_close(away.amin(1), torch.full((len(away),), COLUMN))
+    assert (away.amin(0) <= COLUMN + 1e-5).all()
 
 
 def test_a_message_says_where_the_other_was_as_long_ago_as_is_told(env: VecEnv) -> None:
