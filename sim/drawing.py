@@ -25,7 +25,7 @@ Color = tuple[float, float, float, float]
 
 ORANGE: Color = (0.90, 0.45, 0.0, 1.0)
 BLUE: Color = (0.0, 0.55, 0.85, 0.9)
-GREEN: Color = (0.05, 0.62, 0.25, 0.8)
+GREEN: Color = (0.0, 0.62, 0.45, 0.8)
 DARK: Color = (0.17, 0.20, 0.24, 1.0)
 GREY: Color = (0.50, 0.54, 0.60, 1.0)
 SLATE: Color = (0.30, 0.33, 0.38, 1.0)
