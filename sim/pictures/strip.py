@@ -1,8 +1,9 @@
 """One picture of several moments: side by side, or, of robots that need no ground, all in one scene from left to right.
 
 Shown is what changes: from the beginning until the robot is at rest, or a second of a motion that goes on, from its
-middle. Where lines show what is around a robot, such as walls or lanes, or the way of its set-point is known, it is its
-whole way: from above, or side by side where others move, too. Robots of a team are shown together.
+middle; of one with a goal, all until it is there. Where lines show what is around a robot, such as walls or lanes, or
+the way of its set-point is known, it is its whole way: from above, or side by side where others move, too. Robots of a
+team are shown together.
 """
 
 from __future__ import annotations
@@ -14,7 +15,17 @@ import numpy as np
 from PIL import Image
 
 from robo_rl.sim.drawing import BLUE, Motion, Trail, centers, corners, size_of
-from robo_rl.sim.pictures.camera import BESIDE, JUMP, arrange, distance_of, frame, headings, middles_of, surrounded
+from robo_rl.sim.pictures.camera import (
+    BESIDE,
+    JUMP,
+    arrange,
+    distance_of,
+    frame,
+    goals_of,
+    headings,
+    middles_of,
+    surrounded,
+)
 from robo_rl.sim.pictures.film import picture, since_start
 from robo_rl.sim.pictures.stage import Stage
 
@@ -71,7 +82,9 @@ def strip(file: Path, motion: Motion, scale: float = 1.0) -> Shown:
     width, height = PANEL if in_panels else STROBE
     size = (round(scale * width), round(scale * height))
     shown = one if in_panels else motion.part(robots=slice(0, MOST_STROBED))
-    first, last = (0, first_end(shown)) if surrounded(one) else span(shown)
+    first, last = span(shown)
+    if surrounded(one) or (first > 0 and goals_of(one) is not None):
+        first, last = 0, first_end(shown)
     steps = np.linspace(first, last, PANELS if in_panels else STROBES).round().astype(int)
     Image.fromarray((_panels if in_panels else _strobe)(shown, steps, size)).save(file)
     return Shown(len(steps), shown.robots, first * motion.period, last * motion.period)

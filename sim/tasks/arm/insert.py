@@ -341,7 +341,7 @@ class Insert(Task[Articulated]):
         )
 
     def markers(self, truth: Tensors) -> list[Marker]:
-        return [Sphere("hole", truth["hole_position"], radius=0.004)]
+        return [Sphere("hole", truth["hole_position"], radius=0.008)]
 
 
 def block() -> str:

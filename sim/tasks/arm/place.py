@@ -429,7 +429,7 @@ class Place(Task[Articulated]):
         )
 
     def markers(self, truth: Tensors) -> list[Marker]:
-        return [Sphere("place", self.destination(truth), radius=0.008)]
+        return [Sphere("place", self.destination(truth), radius=0.018)]
 
 
 def turned(yaw: Tensor) -> Tensor:

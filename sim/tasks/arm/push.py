@@ -262,4 +262,4 @@ class Push(Task[Articulated]):
         )
 
     def markers(self, truth: Tensors) -> list[Marker]:
-        return [Sphere("place", truth["block_position_setpoint"], radius=0.008)]
+        return [Sphere("place", truth["block_position_setpoint"], radius=0.018)]

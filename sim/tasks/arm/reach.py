@@ -185,4 +185,4 @@ class Reach(Task[Articulated]):
         )
 
     def markers(self, truth: Tensors) -> list[Marker]:
-        return [Sphere("set-point", truth["tool_position_setpoint"], radius=0.01)]
+        return [Sphere("set-point", truth["tool_position_setpoint"], radius=0.018)]

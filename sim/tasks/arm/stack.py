@@ -125,4 +125,4 @@ class Stack(Place):
         return (truth["cube_position"][:, 2] - truth["support_position"][:, 2]) / (ON_TOP * self.half)
 
     def markers(self, truth: Tensors) -> list[Marker]:
-        return [Sphere("place", self.wanted(truth), radius=0.004)]
+        return [Sphere("place", self.wanted(truth), radius=0.015)]

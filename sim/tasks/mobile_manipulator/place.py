@@ -247,7 +247,7 @@ class MobilePlace(Place):
         return torch.cat([super().privileged(truth, parameters), 2.0 * level, moving], -1)
 
     def markers(self, truth: Tensors) -> list[Marker]:
-        return [Sphere("place", truth["cube_position_setpoint"], radius=0.012)]
+        return [Sphere("place", truth["cube_position_setpoint"], radius=0.02)]
 
 
 def _polar(distance: Tensor, direction: Tensor, height: Tensor) -> Tensor:
