@@ -47,7 +47,7 @@ def number(name: str, value: float, units: Mapping[str, str] = MappingProxyType(
     if name in ("episode/count", "episode/diverged"):
         return f"{value:.0f}"
     unit = "s" if name.startswith("episode/length") else units.get(name.removeprefix("error/"), "")
-    return f"{value:.3g} {unit}".strip()
+    return f"{value:.3g} {unit}".removesuffix(" 1").strip()  # "1" is a number without a unit
 
 
 def title(name: str) -> str:

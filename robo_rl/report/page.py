@@ -27,7 +27,7 @@ from robo_rl.report.plots import spoken, svg
 from robo_rl.sim.drawing import Motion
 from robo_rl.sim.pictures.camera import as_many_as_seen
 from robo_rl.sim.pictures.canvas import RenderingError
-from robo_rl.sim.pictures.film import film
+from robo_rl.sim.pictures.film import film, pace_of
 from robo_rl.sim.pictures.strip import strip
 
 FILM_SECONDS, FILM_FPS, FILM_SIZE = 5.0, 20, (480, 360)
@@ -54,7 +54,9 @@ def pictures(motion: Motion | None) -> dict[str, Any]:
         found = {"picture": still, "video": moving}
         encoded = {name: base64.b64encode(path.read_bytes()).decode() for name, path in found.items()}
     legend = {marker.name: getattr(marker, "color", None) for marker in motion.markers}
-    return {**encoded, "shown": shown, "filmed": some.robots, "legend": {k: v for k, v in legend.items() if v}}
+    seen = {"shown": shown, "several": shown.robots > motion.team, "filmed": some.robots // some.team}
+    seen["pace"] = "in real time" if (pace := pace_of(some)) == 1.0 else f"{1 / pace:.0f} times slower than real time"
+    return {**encoded, **seen, "legend": {k: v for k, v in legend.items() if v}}
 
 
 def write_page(out: Path, first: Subject, figures: dict[str, Any], plain: bool = False, **parts: Any) -> int:

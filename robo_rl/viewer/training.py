@@ -62,7 +62,7 @@ class Trainings:
         self._lines("reward per step", 1.0, {n: curve(one, "reward") for n, one in zip(names, rows, strict=True)})
         place = 2.0
         for measure in self.runs[0].task().measures:
-            title = f"{measure.error.replace('_', ' ')}, {measure.unit}"
+            title = f"{measure.error.replace('_', ' ')}, {measure.unit}".removesuffix(", 1")
             found = {n: curve(one, f"error/{measure.error}") for n, one in zip(names, rows, strict=True)}
             self._lines(title, place, found)
             place += 0.01

@@ -17,6 +17,7 @@ from PIL import Image
 from robo_rl.sim.drawing import BLUE, Motion, Trail, centers, corners, size_of
 from robo_rl.sim.pictures.camera import (
     BESIDE,
+    FAR,
     JUMP,
     arrange,
     distance_of,
@@ -65,6 +66,8 @@ class Shown:
     begin: float
     """s, of the first moment."""
     end: float
+    in_place: bool = False
+    """Whether robots are where they were; else time runs to the right."""
 
 
 def strip(file: Path, motion: Motion, scale: float = 1.0) -> Shown:
@@ -72,12 +75,11 @@ def strip(file: Path, motion: Motion, scale: float = 1.0) -> Shown:
     if file.suffix != ".png":
         raise ValueError(f"picture file is '{file}'; expected a name that ends in .png")
     one = motion.part(robots=slice(0, motion.team))
-    path = any(isinstance(marker, Trail) and marker.seconds is None for marker in one.markers)
-    if (surrounded(one) and not _others_move(one)) or (path and arrange(one).floor is not None):
+    if (surrounded(one) and not _others_move(one)) or (_path(one) and arrange(one).floor is not None):
         size = (round(scale * STROBE[0]), round(scale * STROBE[1]))
         steps = _apart(one, first_end(one))
         Image.fromarray(_on_its_way(one, steps, size)).save(file)
-        return Shown(len(steps), one.robots, 0.0, steps[-1] * motion.period)
+        return Shown(len(steps), one.robots, 0.0, steps[-1] * motion.period, in_place=True)
     in_panels = arrange(one).floor is None
     width, height = PANEL if in_panels else STROBE
     size = (round(scale * width), round(scale * height))
@@ -88,6 +90,13 @@ def strip(file: Path, motion: Motion, scale: float = 1.0) -> Shown:
     steps = np.linspace(first, last, PANELS if in_panels else STROBES).round().astype(int)
     Image.fromarray((_panels if in_panels else _strobe)(shown, steps, size)).save(file)
     return Shown(len(steps), shown.robots, first * motion.period, last * motion.period)
+
+
+def _path(motion: Motion) -> bool:
+    """Whether the way of a set-point is known that goes far."""
+    size = size_of(motion.model, motion.poses[0, 0])
+    ways = [m.position for m in motion.markers if isinstance(m, Trail) and m.seconds is None]
+    return any(float(np.ptp(way, axis=0).max()) > FAR * size for way in ways)
 
 
 def span(motion: Motion) -> tuple[int, int]:

@@ -139,7 +139,7 @@ def test_a_finished_run_says_how_to_train_on(trained_run: Path, capsys: pytest.C
 def test_the_list_of_runs_has_titles(trained_run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("runs", str(trained_run)) == 0
     first, row, *_ = capsys.readouterr().out.splitlines()
-    assert first.split() == ["run", "algorithm", "seed", "state", "success", "simulated", "trained"]
+    assert first.split() == ["run", "algorithm", "seed", "state", "update", "success", "simulated", "trained"]
     assert first.index("state") == row.index("done")
 
 
@@ -156,9 +156,9 @@ def test_a_missing_word_is_called_by_its_name_and_not_by_its_type(capsys: pytest
 
 
 def test_metrics_have_their_units() -> None:
-    metrics = {"error/velocity_error": 0.25, "episode/length_s": 4.84, "episode/count": 3.0}
-    assert lines(metrics, {"velocity_error": "m/s"}) == [
-        "errors at the end of the update: velocity error 0.25 m/s",
+    metrics = {"error/velocity_error": 0.25, "error/hit": 0.02, "episode/length_s": 4.84, "episode/count": 3.0}
+    assert lines(metrics, {"velocity_error": "m/s", "hit": "1"}) == [
+        "errors at the end of the update: velocity error 0.25 m/s, hit 0.02",
         "episodes: length 4.84 s, count 3",
     ]
 

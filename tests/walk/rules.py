@@ -137,6 +137,10 @@ RULES = (
         skip="needs the reader's own card; docs/own-robot.md trains such",
     ),
     Rule(
+        r"legs\.md: robo-rl train dance\.py:Dance",
+        skip="needs a clip of the reader's own; tests/sim/tasks/legged/test_track.py has one",
+    ),
+    Rule(
         r".*: robo-rl export .* --machine aarch64", skip="needs a cross compiler; tests/deploy/test_native.py uses it"
     ),
     Rule(
