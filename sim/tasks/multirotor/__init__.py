@@ -13,11 +13,13 @@ if TYPE_CHECKING:
 
 def tasks() -> tuple[type[Task], ...]:
     """All of them."""
+    from robo_rl.sim.tasks.multirotor.formation import SwarmFormation
     from robo_rl.sim.tasks.multirotor.quadrotor import QuadrotorHover, QuadrotorTrack
     from robo_rl.sim.tasks.multirotor.rates import QuadrotorRates
+    from robo_rl.sim.tasks.multirotor.successive import SwarmGoals
     from robo_rl.sim.tasks.multirotor.swarm import SwarmSwap
 
-    return QuadrotorHover, QuadrotorTrack, QuadrotorRates, SwarmSwap
+    return QuadrotorHover, QuadrotorTrack, QuadrotorRates, SwarmSwap, SwarmFormation, SwarmGoals
 
 
 def beginning(card: Card) -> Beginning:

@@ -1,4 +1,4 @@
-"""The room of swarm-swap as it is drawn, and what robots in it know of each other: messages that are late, or lost."""
+"""The room of swarms as it is drawn, and what robots in it know of each other: messages that are late, or lost."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ ARRIVED = 0.5  # m, from the goal at the end
 MESSAGES, LATE, LOST, STALE = 0.05, (0.05, 0.2), 0.2, 0.6
 """s between radio messages, s of their latency, the part that is lost, and s after which one tells nothing any more."""
 SEEN = 4  # nearest columns
+COLUMNS = slice(7, 7 + 2 * MOST_COLUMNS)  # in a goal: x and y of each, m
 
 
 def drawn_rooms(drawn: Mapping[str, Tensor]) -> Tensor:
@@ -32,19 +33,32 @@ def drawn_rooms(drawn: Mapping[str, Tensor]) -> Tensor:
     The cells are shuffled by the scores that a team's robots draw: the first are those of columns, the next those
     where robots start, the next those of goals. Half of the teams swap: each goes where the next one starts.
     """
-    order = drawn["goal/cells"].reshape(-1, SIDE * SIDE).argsort(-1)
-    middle = torch.stack([order // SIDE, order % SIDE], -1) * CELL + 0.5 * CELL - 0.5 * SIDE * CELL
-    columns, starts, goals = middle[:, : MOST_COLUMNS + 2 * TEAM].split([MOST_COLUMNS, TEAM, TEAM], 1)
-    count = (drawn["columns"][::TEAM] * SIDE * SIDE).round()
-    there = torch.arange(MOST_COLUMNS, device=count.device) < count[:, None]
-    columns = torch.where(there[:, :, None], columns, NOWHERE)
-    heights = drawn["goal/heights"].reshape(-1, TEAM, 2)
-    start = torch.cat([starts, heights[:, :, :1]], -1)
-    free = torch.cat([goals, heights[:, :, 1:]], -1)
+    columns, (start, free) = drawn_cells(drawn, 2)
     swaps = drawn["goal/swap"][::TEAM] < 0.5
     goal = torch.where(swaps[:, None, None], start.roll(-1, 1), free)
+    return laid_out(goal, start, columns)
+
+
+def drawn_cells(drawn: Mapping[str, Tensor], times: int) -> tuple[Tensor, list[Tensor]]:
+    """Columns (teams, 13, 2) m, and ``times`` places of each robot (teams, 8, 3) m, all in cells of their own."""
+    order = drawn["goal/cells"].reshape(-1, SIDE * SIDE).argsort(-1)
+    middle = torch.stack([order // SIDE, order % SIDE], -1) * CELL + 0.5 * CELL - 0.5 * SIDE * CELL
+    columns, *cells = middle[:, : MOST_COLUMNS + times * TEAM].split([MOST_COLUMNS, *[TEAM] * times], 1)
+    heights = drawn["goal/heights"].reshape(-1, TEAM, times).split(1, -1)
+    places = [torch.cat([cell, height], -1) for cell, height in zip(cells, heights, strict=True)]
+    return counted(columns, drawn["columns"][::TEAM] * SIDE * SIDE), places
+
+
+def counted(columns: Tensor, count: Tensor) -> Tensor:
+    """(teams, 13, 2) m: the first ``count`` (teams,) of columns; the others are nowhere."""
+    there = torch.arange(MOST_COLUMNS, device=count.device) < count.round()[:, None]
+    return torch.where(there[:, :, None], columns, NOWHERE)
+
+
+def laid_out(goal: Tensor, start: Tensor, columns: Tensor, *more: Tensor) -> Tensor:
+    """(teams · 8, 33 + …): goal and start (teams, 8, 3) m, 0 for no hit so far, the columns, and ``more``."""
     known = columns.flatten(1)[:, None].expand(-1, TEAM, -1)
-    return torch.cat([goal, start, torch.zeros_like(goal[:, :, :1]), known], -1).flatten(0, 1)
+    return torch.cat([goal, start, torch.zeros_like(goal[:, :, :1]), known, *more], -1).flatten(0, 1)
 
 
 def messages() -> tuple[Signal, ...]:

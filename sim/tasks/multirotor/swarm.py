@@ -26,13 +26,7 @@ from robo_rl.controllers.multirotor.avoidance import SWEEPS, TRIM, TRIMMED, TURN
 from robo_rl.controllers.rotation import body_z, heading, matrix, turn_back
 from robo_rl.sim.drawing import GREY, SLATE, Line, Marker, Sphere, Trail
 from robo_rl.sim.engines import Engine
-from robo_rl.sim.plants.multirotor.swarm import (
-    MultirotorSwarm,
-    bounds_of,
-    length,
-    others,
-    reach_of,
-)
+from robo_rl.sim.plants.multirotor.swarm import MultirotorSwarm, bounds_of, length, others, reach_of
 from robo_rl.sim.ranges import Range
 from robo_rl.sim.robots.figures import CardError
 from robo_rl.sim.robots.multirotor import GRAVITY, MultirotorCard, load_multirotor
@@ -44,6 +38,7 @@ from robo_rl.sim.tasks.multirotor.room import (
     ARRIVED,
     CELL,
     COLUMN,
+    COLUMNS,
     GRACE,
     LARGEST,
     MOST_COLUMNS,
@@ -74,10 +69,11 @@ class SwarmSwap(QuadrotorRates):
 
     name = "swarm-swap"
     summary = "eight Crazyflies change places in a room with columns"
-    goal_size = 7 + 2 * MOST_COLUMNS
+    goal_size = COLUMNS.stop
+    seconds = SECONDS
     algorithms = ("apg", "ppo")
     devices: tuple[str, ...] = ("cpu",)
-    expected = 0.9
+    expected = 0.65  # of teams, in which all eight are without fault
     update_scale = 1.0
     perturbed = ("columns", "downwash", "mass", "thrust", "delay", "noise")
     encoders: tuple[Encoder, ...] = (
@@ -115,7 +111,7 @@ class SwarmSwap(QuadrotorRates):
         kept = [signal for signal in self.spec.signals if signal.name != "linear_velocity_setpoint"]
         self.spec = dataclasses.replace(
             self.spec,
-            episode_length=SECONDS,
+            episode_length=self.seconds,
             signals=(*kept, *messages(), column_signal()),
             memory=(
                 StateBlock("last_action", (4,), (0.0,) * 4),
@@ -142,7 +138,7 @@ class SwarmSwap(QuadrotorRates):
             "robots": TEAM,
             "column_radius_m": COLUMN,
             "robot_radius_m": reach_of(self.card),
-            "success": {"within_m": ARRIVED, "at_s": SECONDS, "no_hit_after_s": GRACE},
+            "success": {"within_m": ARRIVED, "at_s": self.seconds, "no_hit_after_s": GRACE},
         }
 
     def make_plant(self, n: int, device: str | torch.device = "cpu") -> MultirotorSwarm:
@@ -191,7 +187,7 @@ class SwarmSwap(QuadrotorRates):
         )
         state.rotor_speed[ids] = self.card.hover_speed * drawn["initial/rotor_speed"][:, None]
         state.orientation[ids] = attitude(drawn["initial/tilt"], drawn["initial/direction"], drawn["initial/yaw"])
-        plant.param("columns")[ids] = goal[:, 7:].unflatten(1, (MOST_COLUMNS, 2))
+        plant.param("columns")[ids] = goal[:, COLUMNS].unflatten(1, (MOST_COLUMNS, 2))
 
     # --- what robots see ---------------------------------------------------------------------------------------
 
@@ -343,7 +339,7 @@ class SwarmSwap(QuadrotorRates):
         return {"distance": distance, "hit": hits, "lost": torch.maximum(hits, away), "away": away}
 
     def _over(self, truth: Tensors) -> Any:
-        return truth["time"][:, 0] > SECONDS - 0.5 * self.period
+        return truth["time"][:, 0] > self.seconds - 0.5 * self.period
 
     def _good(self, truth: Tensors) -> Any:
         return (self.hits(truth) < 0.5) & (self.distance(truth) < ARRIVED)
@@ -376,7 +372,7 @@ class SwarmSwap(QuadrotorRates):
                 torch.exp(-3.0 * torch.sqrt(near.square().sum(-1) + 1e-6)),
                 torch.clamp(truth["clearance"], -1.0, 1.0),
                 truth["proximity"],
-                truth["time"] / SECONDS,
+                truth["time"] / self.seconds,
             ],
             -1,
         )
