@@ -145,6 +145,8 @@ class PpoConfig(Bounded):
     activation: Literal["tanh", "elu", "relu", "silu"] = "tanh"
     recurrent: Whole = 0
     """Width of a recurrent network (GRU) in front of the policy's hidden layers; 0 for none."""
+    chunk: Chunk = 1
+    """Actions that one inference gives, one for each of the next control steps."""
     normalize: bool = True
     """Normalise observations by their running mean and deviation."""
     adversary: tuple[str, ...] = ()
@@ -174,6 +176,8 @@ class PpoConfig(Bounded):
         super().__post_init__()
         if self.base and self.recurrent:
             raise ValueError(f"recurrent is {self.recurrent}; expected 0 with a base")
+        if self.chunk > 1 and (self.recurrent or self.base):
+            raise ValueError(f"chunk is {self.chunk}; expected 1 with a recurrent network or a base")
         samples = self.environments * (1 if self.recurrent else self.horizon)
         if self.mini_batches > samples:
             kind = "the environments of a recurrent policy" if self.recurrent else "an update's samples"

@@ -38,6 +38,7 @@ from robo_rl.learn.moments import Moments, RunningNormalizer, moments
 from robo_rl.learn.rnd import Novelty
 from robo_rl.learn.runs.checkpoint import optimizer_from, optimizer_tensors, part
 from robo_rl.policy import PolicyGraph
+from robo_rl.policy.chunk import LEFT
 from robo_rl.policy.elu import use_fast_elu
 from robo_rl.policy.networks import MLP, VECTOR, Normalizer
 from robo_rl.sim.env import VecEnv
@@ -58,13 +59,22 @@ LOSSES = (
 # --- what a horizon was worth --------------------------------------------------------------------------------------
 
 
-def advantages(reward: Tensor, value: Tensor, last: Tensor, done: Tensor, gamma: float, lam: float) -> Tensor:
-    """Generalised advantage estimates (T, n), of values (T, n) and those after the last step (n,)."""
+def advantages(
+    reward: Tensor, value: Tensor, last: Tensor, done: Tensor, gamma: float, lam: float, decided: Tensor | None = None
+) -> Tensor:
+    """Generalised advantage estimates (T, n), of values (T, n) and those after the last step (n,).
+
+    ``decided`` (T, n): where some steps only went on with a chunk of actions, their values, which know nothing of it,
+    cancel out: λ counts from decision to decision (a semi-Markov process, Sutton et al. 1999).
+    """
     found, later = torch.empty_like(reward), torch.zeros_like(last)
+    trust: float | Tensor = lam
     for t in reversed(range(len(reward))):
         discount = gamma * ~done[t]
         surprise = reward[t] + discount * (value[t + 1] if t + 1 < len(value) else last) - value[t]
-        later = found[t] = surprise + discount * lam * later
+        if decided is not None and t + 1 < len(reward):
+            trust = torch.where(decided[t + 1], lam, 1.0)
+        later = found[t] = surprise + discount * trust * later
     return found
 
 
@@ -170,6 +180,7 @@ class Learner:
         self.config, self.policy, self.device = config, policy.to(device), device
         self.seed = processes.own_seed(seed)
         own = processes.share(config.environments)
+        task = policy.task if config.chunk > 1 else task
         chosen = undrawn(task, config.adversary, own)
         self.env = LearningEnv(VecEnv(task, own, self.seed, device, fixed=chosen))
         starts(folder, config.reset_states, config.reset_weights, self.env)
@@ -243,6 +254,8 @@ class Learner:
             for name, value in observation.items():
                 samples.observation[name][t] = value
             samples.privileged[t], samples.value[t] = privileged, self.critic(privileged)
+            if config.chunk > 1:
+                samples.decided[t] = self.env.memory[LEFT][:, 0] < 0.5
             now = {name: value[t : t + 1] for name, value in samples.observation.items()}
             samples.mean[t : t + 1], self.hidden = mean_action(self.policy, now, self.hidden)
             samples.action[t] = torch.normal(samples.mean[t], deviation.expand_as(samples.mean[t]))
@@ -262,7 +275,8 @@ class Learner:
             metrics |= extension.add_reward(samples.reward, samples.privileged, self.done / self.total)
         reward, value, done, last = samples.reward, samples.value, samples.done, self.critic(privileged)
         samples.log_probability.copy_(log_probability(samples.action, samples.mean, deviation))
-        samples.advantage.copy_(advantages(reward, value, last, done, config.gamma, config.lam))
+        decided = samples.decided if config.chunk > 1 else None
+        samples.advantage.copy_(advantages(reward, value, last, done, config.gamma, config.lam, decided))
         samples.returns.copy_(samples.advantage + value)
         if ended:
             self.survived = {"alive": 1 - float(failed) / ended}
@@ -293,7 +307,8 @@ class Learner:
         """
         old, samples = self.deviation.detach().clamp(*DEVIATIONS), self.samples
         seen = (samples.privileged, samples.observation[VECTOR]) if self.config.normalize else ()
-        advantage, *new = moments(samples.advantage.flatten(), *(x.flatten(0, -2) for x in seen))
+        counted = samples.advantage[samples.decided] if self.config.chunk > 1 else samples.advantage.flatten()
+        advantage, *new = moments(counted, *(x.flatten(0, -2) for x in seen))
         if not bool(advantage.squares.isfinite()):
             return self.skip()
         batches = self._mini_batches(advantage)
@@ -325,12 +340,13 @@ class Learner:
     def _step(self, batch: Samples, old: Tensor) -> Tensor:
         """One step of the optimiser; returns ``LOSSES``."""
         config = self.config
-        mean, _ = mean_action(self.policy, batch.observation, batch.hidden, batch.done)
+        acted = batch.decisions() if config.chunk > 1 else batch
+        mean, _ = mean_action(self.policy, acted.observation, acted.hidden, acted.done)
         deviation = self.deviation.clamp(*DEVIATIONS)
         with torch.no_grad():
-            kl = divergence(batch.mean, old, mean, deviation)
-        ratio = (log_probability(batch.action, mean, deviation) - batch.log_probability).exp()
-        surrogate = surrogate_loss(ratio, batch.advantage, config.clip)
+            kl = divergence(acted.mean, old, mean, deviation)
+        ratio = (log_probability(acted.action, mean, deviation) - acted.log_probability).exp()
+        surrogate = surrogate_loss(ratio, acted.advantage, config.clip)
         value = value_loss(self.critic(batch.privileged), batch.value, batch.returns, config.clip)
         entropy = entropy_of(deviation)
 

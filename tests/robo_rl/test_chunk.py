@@ -18,7 +18,9 @@ from robo_rl.deploy.robot.bundle import Bundle, command_differences, greatest
 from robo_rl.deploy.robot.runtime import Policy
 from robo_rl.evaluate.decision_rate import HeldPolicy, decision_rates, require_every
 from robo_rl.evaluate.evaluation import Conditions, GraphPolicy, rollout
+from robo_rl.learn.config import PpoConfig
 from robo_rl.learn.factory import graph_of
+from robo_rl.learn.ppo import Learner, advantages
 from robo_rl.policy import PolicyGraph
 from robo_rl.policy.chunk import LEFT, PLANNED
 from robo_rl.sim.tasks.loading import load_task
@@ -135,3 +137,43 @@ def test_a_held_policy_is_asked_at_every_k_th_step_and_its_commands_stay(planner
     assert rows[0]["success"] == rollout(task, policy, conditions).summary()["success"]
     with pytest.raises(ValueError, match="--every is 0; expected 1 to 500"):
         require_every((0,), task)
+
+
+def test_advantages_of_chunks_are_those_of_decisions_that_last_several_steps() -> None:
+    """Generalised advantages of the semi-Markov process: one reward and one value per decision."""
+    gamma, lam, decisions = 0.9, 0.8, 4
+    draw = torch.Generator().manual_seed(0)
+    reward, value = torch.randn(decisions * LENGTH, 1, generator=draw), torch.randn(13, 1, generator=draw)
+    done = torch.zeros_like(reward, dtype=torch.bool)
+    done[7] = True  # within the third chunk: the steps after it are those of a new one
+    decided = torch.zeros_like(done)
+    starts = [0, 3, 6, 8, 11]
+    decided[starts] = True
+    expected, later = torch.zeros(len(starts)), torch.zeros(())
+    for place in reversed(range(len(starts))):
+        begin, end = starts[place], [*starts, 12][place + 1]
+        steps = torch.arange(begin, end)
+        over = bool(done[begin:end].any())
+        after = torch.zeros(()) if over else gamma ** len(steps) * value[end, 0]
+        surprise = (gamma ** (steps - begin) * reward[begin:end, 0]).sum() + after - value[begin, 0]
+        later = expected[place] = surprise + (0.0 if over else gamma ** len(steps) * lam * later)
+    found = advantages(reward, value[:-1], value[-1], done, gamma, lam, decided)
+    torch.testing.assert_close(found[starts, 0], expected)
+
+
+def test_ppo_learns_from_the_steps_with_an_inference() -> None:
+    config = PpoConfig(
+        updates=1, environments=8, horizon=7, hidden=(16,), critic_hidden=(16,), mini_batches=2, chunk=LENGTH
+    )
+    policy = planning()
+    learner = Learner(load_task("quadrotor-hover"), policy, config, seed=0)
+    base = learner.env.env
+    base.episode.step[5] = base.episode_steps - 2  # its episode ends with the second step
+    before = policy.network[-1].bias.detach().clone()
+    assert "kl" in learner.update()
+    usual = [True, False, False, True, False, False, True]
+    assert learner.samples.decided[:, 0].tolist() == usual
+    assert learner.samples.decided[:, 5].tolist() == [True, False, *usual[:5]]
+    assert not torch.equal(policy.network[-1].bias, before)
+    with pytest.raises(ValueError, match="chunk is 2; expected 1 with a recurrent network"):
+        PpoConfig(chunk=2, recurrent=8)

@@ -57,7 +57,7 @@ class HostPolicy:
 
     def __init__(self, made: Generated, library: Path) -> None:
         self.made, self.contract = made, made.contract
-        functions = ctypes.CDLL(str(library))
+        self.library = functions = ctypes.CDLL(str(library))
         self._step = getattr(functions, f"{made.name}_step_many")
         self._self_test = getattr(functions, f"{made.name}_self_test")
         self._self_test.restype = ctypes.c_float

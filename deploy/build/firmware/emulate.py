@@ -83,8 +83,11 @@ def _numbers(image: Path, target: Target, clock: tuple[str, ...], last: str) -> 
     return found, done.returncode
 
 
-def replay(image: Path, target: Target, signals: np.ndarray, command_size: int) -> np.ndarray:
-    """Commands (flights, steps, M) that a replaying image gives for signals (flights, steps, N); a memory for each."""
+def replay(image: Path, target: Target, signals: np.ndarray, command_size: int, timeout: float = TIMEOUT) -> np.ndarray:
+    """Commands (flights, steps, M) that a replaying image gives for signals (flights, steps, N); a memory for each.
+
+    It may take ``timeout`` s.
+    """
     require(EMULATOR)
     flights, steps, _ = signals.shape
     with tempfile.TemporaryDirectory() as name:
@@ -96,10 +99,10 @@ def replay(image: Path, target: Target, signals: np.ndarray, command_size: int) 
         ]  # fmt: skip
         try:
             done = subprocess.run(
-                command, cwd=folder, capture_output=True, check=False, timeout=TIMEOUT, stdin=subprocess.DEVNULL
+                command, cwd=folder, capture_output=True, check=False, timeout=timeout, stdin=subprocess.DEVNULL
             )
         except subprocess.TimeoutExpired:
-            raise EmulationError(f"{image} on {target.machine} did not end within {TIMEOUT:g} s") from None
+            raise EmulationError(f"{image} on {target.machine} did not end within {timeout:g} s") from None
         commands = np.fromfile(folder / "commands", "<f4")
     if done.returncode or commands.size != flights * steps * command_size:
         raise EmulationError(f"{image} on {target.machine} gave {commands.size} numbers (exit code {done.returncode})")

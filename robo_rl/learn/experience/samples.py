@@ -35,6 +35,8 @@ class Samples(NamedTuple):
     """(T, n), with the value of what a timed-out episode would still have earned."""
     done: Tensor
     """(T, n) whether the episode ended with this step."""
+    decided: Tensor
+    """(T, n) whether the policy's action began to be taken, and not what was left of a chunk."""
     advantage: Tensor
     """(T, n) how much better than expected it turned out."""
     returns: Tensor
@@ -47,6 +49,10 @@ class Samples(NamedTuple):
         observation = {name: value.flatten(0, 1)[None] for name, value in self.observation.items()}
         flat = Samples(observation, *(value.flatten(0, 1)[None] for value in self[1:]))
         return flat._replace(hidden=self.hidden.new_zeros(1, flat.done.shape[1], 0))
+
+    def decisions(self) -> Samples:
+        """(1, m, …) of the samples in a row, those in which the policy decided."""
+        return self.columns(self.decided[0].nonzero()[:, 0])
 
     def first(self, steps: int) -> Samples:
         """(steps, n, …) of the first steps."""
@@ -75,6 +81,7 @@ def empty_samples(env: LearningEnv, config: PpoConfig, device: str) -> Samples:
         value=space(steps, n),
         reward=space(steps, n),
         done=space(steps, n, dtype=torch.bool),
+        decided=space(steps, n, dtype=torch.bool),
         advantage=space(steps, n),
         returns=space(steps, n),
         hidden=space(1, n, config.recurrent),
