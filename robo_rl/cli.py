@@ -60,6 +60,7 @@ GROUPS = {
         "ros": "run a policy or a simulated robot as a ROS 2 node, or operate a running node",
         "doctor": "check a robot's messages, or its computer, against a policy file, before the motors are enabled",
         "emulate": "emulate a robot that speaks its own protocol",
+        "link": "listen to a microcontroller that runs a policy, or fetch what it has learnt",
         "record": "record a simulated robot in the log format of a real one",
         "replay": "rerun a recorded session and find the first difference",
     },

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from robo_rl.deploy.robot.link import (
     NEVER,
+    PIECE,
     VERSION,
     Clock,
     Decoder,
@@ -43,10 +44,13 @@ from robo_rl.deploy.robot.link.messages import (
     Fault,
     Hello,
     Message,
+    Progress,
+    Pull,
     Refusal,
     Sample,
     Signals,
     Statistics,
+    Weights,
     stamp_of,
 )
 
@@ -99,6 +103,12 @@ CStatistics = structure(
 )  # fmt: skip
 
 
+CProgress = structure(
+    "CProgress", time=c_int64, **counts("steps", "learnt", "spikes", "returns", "off"), first=c_float, last=c_float
+)
+CWeights = structure("CWeights", total=c_uint32, offset=c_uint32, piece=c_uint8 * PIECE)
+
+
 C_ALONE = (c_uint16 * len(ALONE))(*ALONE)
 
 
@@ -126,7 +136,19 @@ def library(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     found.link_clock_update.restype, found.link_clock_update.argtypes = c_int64, [c_void_p, c_int64, c_int64]
     found.link_stamp.restype, found.link_stamp.argtypes = c_int64, [c_int64, c_uint32]
     found.link_crc32.restype, found.link_crc32.argtypes = c_uint32, [ctypes.c_char_p, c_size_t]
-    for name in ("hello", "signals", "sample", "commands", "fault", "statistics", "request", "refusal"):
+    for name in (
+        "hello",
+        "signals",
+        "sample",
+        "commands",
+        "fault",
+        "statistics",
+        "request",
+        "refusal",
+        "progress",
+        "pull",
+        "weights",
+    ):
         getattr(found, f"link_pack_{name}").restype = c_size_t
     return found
 
@@ -143,7 +165,7 @@ def c_frame(frame: Frame) -> Any:
     return CFrame(ctypes.cast(payload, POINTER(c_uint8)), len(frame.payload), frame.sequence, frame.type)
 
 
-frames = st.builds(Frame, st.integers(0, 9), st.integers(0, 65535), st.binary(max_size=300))
+frames = st.builds(Frame, st.integers(0, 12), st.integers(0, 65535), st.binary(max_size=300))
 
 
 @given(st.binary(max_size=700))
@@ -222,7 +244,8 @@ def sized(kind: int, sequence: int, payload: bytes, right: bool) -> Frame:
 
 near = st.sampled_from([0, 1, 2, 0x7FFF, 0x8000, 0x8001, 0xFFFE, 0xFFFF]) | st.integers(0, 65535)
 messages = st.builds(
-    sized, st.sampled_from([1, 1, 2, 3, 4, 5, 6, 6, 6, 7, 8, 8, 8, 9]), near, st.just(b"x") | st.binary(max_size=60),
+    sized, st.sampled_from([1, 1, 2, 3, 4, 5, 6, 6, 6, 7, 8, 8, 8, *range(9, 13)]), near,
+    st.just(b"x") | st.binary(max_size=60),
     st.sampled_from([True, True, True, False]),
 )  # fmt: skip
 
@@ -314,6 +337,35 @@ def test_signals_are_the_same_on_both_sides(library: ctypes.CDLL, message: Signa
     part = (c_float * 2)()
     library.link_unpack_values(ctypes.byref(session), ctypes.byref(raw), c_size_t(1), c_size_t(2), part)
     assert bytes(part) == message.values[1:3].tobytes()
+
+
+single = st.floats(width=32, allow_nan=False)
+
+
+@given(st.builds(Progress, WHEN, u32, u32, u32, u32, u32, single, single))
+@ROUGH
+def test_progress_is_the_same_on_both_sides(library: ctypes.CDLL, message: Progress) -> None:
+    struct, raw = CProgress(), c_frame(Frame(Type.PROGRESS, 0, message.payload()))
+    library.link_unpack_progress(ctypes.byref(raw), ctypes.byref(struct))
+    assert plain(struct) == vars(message)
+    assert Progress.parse(message.payload()) == message
+    same_bytes(library.link_pack_progress, [struct], message)
+
+
+@given(u32, u32, st.binary(min_size=PIECE, max_size=PIECE))
+@ROUGH
+def test_pieces_of_weights_are_the_same_on_both_sides(
+    library: ctypes.CDLL, total: int, offset: int, piece: bytes
+) -> None:
+    message, struct = Weights(total, offset, piece), CWeights()
+    raw = c_frame(Frame(Type.WEIGHTS, 0, message.payload()))
+    library.link_unpack_weights(ctypes.byref(raw), ctypes.byref(struct))
+    assert {**plain(struct), "piece": bytes(struct.piece)} == vars(message)
+    assert Weights.parse(message.payload()) == message
+    same_bytes(library.link_pack_weights, [struct], message)
+    asked = c_frame(Frame(Type.PULL, 0, Pull(offset).payload()))
+    assert c_uint32(library.link_unpack_pull(ctypes.byref(asked))).value == offset
+    same_bytes(library.link_pack_pull, [c_uint32(offset)], Pull(offset))
 
 
 @given(st.builds(Sample, WHEN, u32, st.just(3), floats(ALONE[3])))

@@ -147,6 +147,10 @@ RULES = (
         r".*: robo-rl pull-weights .*",
         skip="needs a microcontroller's flash; tests/robo_rl/test_stream.py has its bytes",
     ),
+    Rule(
+        r".*: robo-rl link .*",
+        skip="needs a microcontroller; tests/deploy/firmware/test_learning.py has its C behind a port",
+    ),
     Rule(r"signing\.md: (for who|export ROS_SEC|ROS_SEC).*", skip=ROS_SYSTEM),
     Rule(r"ros\.md: ROBO_RL_FAULT_TABLE=.*", skip="writes the page; make test runs these tests"),
     Rule(r"operate\.md: ssh .*|.*: torchrun .*|.*--address auto.*", skip=CLUSTER),

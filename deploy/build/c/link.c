@@ -200,6 +200,12 @@ int32_t link_length(const link_session *session, uint8_t type) {
         return 1;
     case LINK_REFUSAL:
         return 1 + LINK_DIGEST_SIZE;
+    case LINK_PROGRESS:
+        return 36;
+    case LINK_PULL:
+        return 4;
+    case LINK_WEIGHTS:
+        return 8 + LINK_PIECE;
     default:
         return -1;
     }

@@ -25,6 +25,7 @@ extern "C" {
 #define LINK_OVERHEAD 10 /* six bytes before the payload, four after it */
 #define LINK_MAX_PAYLOAD 65535
 #define LINK_SAMPLE_HEAD 14 /* bytes of a sample before its floats */
+#define LINK_PIECE 128      /* bytes of a slot of learnt weights in one frame */
 #define LINK_NEVER ((int64_t)-1)
 
 /* Bytes of an encoded frame without its delimiter: what a decoder must hold for payloads up to that size. */
@@ -38,7 +39,10 @@ enum link_type {
     LINK_STATISTICS = 5,
     LINK_REQUEST = 6,
     LINK_REFUSAL = 7,
-    LINK_SAMPLE = 8
+    LINK_SAMPLE = 8,
+    LINK_PROGRESS = 9,
+    LINK_PULL = 10,
+    LINK_WEIGHTS = 11
 };
 
 enum link_state { LINK_CLOSED = 0, LINK_OPEN = 1, LINK_REFUSED = 2 };

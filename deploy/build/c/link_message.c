@@ -187,6 +187,47 @@ size_t link_pack_refusal(uint8_t reason, const uint8_t *digest, uint8_t *out) {
     return 1 + LINK_DIGEST_SIZE;
 }
 
+size_t link_pack_progress(const link_progress *message, uint8_t *out) {
+    const uint32_t counts[] = {message->steps, message->learnt, message->spikes, message->returns, message->off};
+    uint8_t *end = put(out, (uint64_t)message->time, 8);
+    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
+        end = put(end, counts[i], 4);
+    }
+    end = put_floats(end, &message->first, 1);
+    return (size_t)(put_floats(end, &message->last, 1) - out);
+}
+
+void link_unpack_progress(const link_frame *frame, link_progress *message) {
+    uint32_t *const counts[] = {&message->steps, &message->learnt, &message->spikes, &message->returns, &message->off};
+    const uint8_t *in = frame->payload;
+    message->time = get_signed(&in, 8);
+    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
+        *counts[i] = (uint32_t)get(&in, 4);
+    }
+    get_floats(&in, &message->first, 1);
+    get_floats(&in, &message->last, 1);
+}
+
+size_t link_pack_pull(uint32_t offset, uint8_t *out) { return (size_t)(put(out, offset, 4) - out); }
+
+uint32_t link_unpack_pull(const link_frame *frame) {
+    const uint8_t *in = frame->payload;
+    return (uint32_t)get(&in, 4);
+}
+
+size_t link_pack_weights(const link_weights *message, uint8_t *out) {
+    uint8_t *const end = put(put(out, message->total, 4), message->offset, 4);
+    (void)memcpy(end, message->piece, LINK_PIECE);
+    return 8 + LINK_PIECE;
+}
+
+void link_unpack_weights(const link_frame *frame, link_weights *message) {
+    const uint8_t *in = frame->payload;
+    message->total = (uint32_t)get(&in, 4);
+    message->offset = (uint32_t)get(&in, 4);
+    (void)memcpy(message->piece, in, LINK_PIECE);
+}
+
 int64_t link_stamp(int64_t time, uint32_t age) {
     return age == LINK_AGE_NEVER || time < (int64_t)age ? LINK_NEVER : time - (int64_t)age;
 }

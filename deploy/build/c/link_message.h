@@ -72,6 +72,25 @@ typedef struct {
     link_session_counts session;
 } link_statistics;
 
+/* How learning goes on the device: the numbers of a policy's learn.h. */
+typedef struct {
+    int64_t time;
+    uint32_t steps;
+    uint32_t learnt;
+    uint32_t spikes;
+    uint32_t returns;
+    uint32_t off;
+    float first;
+    float last;
+} link_progress;
+
+/* A piece of the slot with the learnt weights, zeros beyond its end. */
+typedef struct {
+    uint32_t total; /* bytes of the slot; 0 while the policy is active, without a piece */
+    uint32_t offset;
+    uint8_t piece[LINK_PIECE];
+} link_weights;
+
 size_t link_pack_hello(const link_hello *message, uint8_t *out);
 size_t link_pack_signals(const link_session *sizes, const link_signals *message, uint8_t *out);
 size_t link_pack_sample(const link_session *sizes, const link_sample *message, uint8_t *out);
@@ -80,6 +99,9 @@ size_t link_pack_fault(const link_fault *message, uint8_t *out);
 size_t link_pack_statistics(const link_statistics *message, uint8_t *out);
 size_t link_pack_request(uint8_t requests, uint8_t *out);
 size_t link_pack_refusal(uint8_t reason, const uint8_t *digest, uint8_t *out);
+size_t link_pack_progress(const link_progress *message, uint8_t *out);
+size_t link_pack_pull(uint32_t offset, uint8_t *out);
+size_t link_pack_weights(const link_weights *message, uint8_t *out);
 
 void link_unpack_hello(const link_frame *frame, link_hello *message);
 void link_unpack_signals(const link_session *sizes, const link_frame *frame, link_signals *message);
@@ -90,6 +112,9 @@ void link_unpack_commands(const link_session *sizes, const link_frame *frame, li
 void link_unpack_fault(const link_frame *frame, link_fault *message);
 void link_unpack_statistics(const link_frame *frame, link_statistics *message);
 uint8_t link_unpack_request(const link_frame *frame); /* bits of enum gate_request */
+void link_unpack_progress(const link_frame *frame, link_progress *message);
+uint32_t link_unpack_pull(const link_frame *frame); /* the first byte that is asked for */
+void link_unpack_weights(const link_frame *frame, link_weights *message);
 
 /* The stamp of what was that old at that time; LINK_NEVER if it was missing or is from before time zero. */
 int64_t link_stamp(int64_t time, uint32_t age);

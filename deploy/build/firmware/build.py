@@ -74,6 +74,12 @@ def build_overrun(made: Generated, target: Target, misbehaviour: str, flags: Seq
     return build_device(made, target, "overrun", flags=[*wrong, *flags])
 
 
+def build_power(made: Generated, target: Target, trials: int) -> Path:
+    """An image of a learner that is reset at any moment, so many times, for ``emulate.power``."""
+    main = _lay_out(made, target, {"devices": "1"}) / "power.c"
+    return _link(made, target, main, made.sources, [f"-DTRIALS={trials}u"])
+
+
 def build_replay(made: Generated, target: Target, flags: Sequence[str] = ()) -> Path:
     """An image that answers recorded signals with commands, for ``emulate.replay``."""
     return _link(made, target, _lay_out(made, target, {"devices": "1"}) / "replay.c", made.sources, flags)

@@ -57,6 +57,12 @@ def overrun(image: Path, target: Target) -> dict[str, list[int]]:
     return _numbers(image, target, QUICK, last="motor_in_1000")[0]
 
 
+def power(image: Path, target: Target) -> dict[str, int]:
+    """What came back after ``trials`` resets: weights of the ``newest`` slot, of the ``older`` one, the ``exported``
+    ones, or ``wrong`` ones; ``writes_cut``: resets while a slot was being written."""
+    return {name: numbers[0] for name, numbers in _numbers(image, target, QUICK, last="done")[0].items()}
+
+
 def _numbers(image: Path, target: Target, clock: tuple[str, ...], last: str) -> tuple[dict[str, list[int]], int]:
     """Run an image that reports lines "what number": the numbers by what, and the exit code."""
     require(EMULATOR)

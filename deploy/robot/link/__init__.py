@@ -32,6 +32,9 @@ DRIFT = 2048
 SAMPLE_HEAD = struct.Struct("<qIH")
 """Of a sample: time, age, and the index of its signal."""
 
+PIECE = 128
+"""Bytes of a slot of learnt weights in one frame."""
+
 _HEADER = struct.Struct("<BBHH")
 
 
@@ -46,6 +49,9 @@ class Type(IntEnum):
     REQUEST = 6
     REFUSAL = 7
     SAMPLE = 8
+    PROGRESS = 9
+    PULL = 10
+    WEIGHTS = 11
 
 
 class Verdict(IntEnum):
@@ -248,6 +254,9 @@ class Layout:
             Type.STATISTICS: 52,
             Type.REQUEST: 1,
             Type.REFUSAL: 33,
+            Type.PROGRESS: 36,
+            Type.PULL: 4,
+            Type.WEIGHTS: 8 + PIECE,
         }
         return lengths.get(kind, -1)
 

@@ -10,6 +10,7 @@ import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import ClassVar
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from robo_rl.controllers.gate.codes import Request
 from robo_rl.controllers.gate.held import Samples
 from robo_rl.deploy.robot.link import (
     NEVER,
+    PIECE,
     SAMPLE_HEAD,
     DecoderCounts,
     Frame,
@@ -202,17 +204,73 @@ class Refusal:
         return Refusal(payload[0], payload[1:])
 
 
-Message = Hello | Signals | Sample | Commands | Fault | Statistics | Ask | Refusal
+@dataclass(frozen=True)
+class Progress:
+    """How learning on the device goes (``robo_rl.learn.stream``): counters, and what was earned per step with the
+    exported weights and in the newest block, scaled. ``off`` 1: it has ended."""
+
+    time: int
+    steps: int
+    learnt: int
+    spikes: int
+    returns: int
+    off: int
+    first: float
+    last: float
+
+    LAYOUT: ClassVar = struct.Struct("<q5I2f")
+
+    def payload(self) -> bytes:
+        return self.LAYOUT.pack(*vars(self).values())
+
+    @staticmethod
+    def parse(payload: bytes) -> Progress:
+        return Progress(*Progress.LAYOUT.unpack(payload))
+
+
+@dataclass(frozen=True)
+class Pull:
+    """The host asks for a piece of the slot with the learnt weights, from that byte on."""
+
+    offset: int
+
+    def payload(self) -> bytes:
+        return struct.pack("<I", self.offset)
+
+    @staticmethod
+    def parse(payload: bytes) -> Pull:
+        return Pull(*struct.unpack("<I", payload))
+
+
+@dataclass(frozen=True)
+class Weights:
+    """A piece of the slot, zeros beyond its end. ``total``: bytes of the slot; 0, and no piece, while the policy is
+    active."""
+
+    total: int
+    offset: int
+    piece: bytes
+
+    def payload(self) -> bytes:
+        return struct.pack("<II", self.total, self.offset) + self.piece.ljust(PIECE, b"\0")
+
+    @staticmethod
+    def parse(payload: bytes) -> Weights:
+        return Weights(*struct.unpack_from("<II", payload), payload[8:])
+
+
+Message = Hello | Signals | Sample | Commands | Fault | Statistics | Ask | Refusal | Progress | Pull | Weights
 TYPES: dict[type, Type] = {
     Hello: Type.HELLO, Signals: Type.SIGNALS, Commands: Type.COMMANDS, Fault: Type.FAULT,
     Statistics: Type.STATISTICS, Ask: Type.REQUEST, Refusal: Type.REFUSAL, Sample: Type.SAMPLE,
+    Progress: Type.PROGRESS, Pull: Type.PULL, Weights: Type.WEIGHTS,
 }  # fmt: skip
 
 
 PARSERS: dict[Type, Callable[[bytes], Message]] = {
     Type.HELLO: Hello.parse, Type.COMMANDS: Commands.parse, Type.FAULT: Fault.parse,
     Type.STATISTICS: Statistics.parse, Type.REQUEST: Ask.parse, Type.REFUSAL: Refusal.parse,
-    Type.SAMPLE: Sample.parse,
+    Type.SAMPLE: Sample.parse, Type.PROGRESS: Progress.parse, Type.PULL: Pull.parse, Type.WEIGHTS: Weights.parse,
 }  # fmt: skip
 
 

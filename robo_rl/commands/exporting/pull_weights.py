@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
 from robo_rl.commands.sources import derived
 from robo_rl.console import give, say
+
+if TYPE_CHECKING:
+    from robo_rl.deploy.robot.bundle import Bundle
 
 
 def main(
@@ -38,17 +41,11 @@ def main(
     """
     if episodes < 1:
         raise ValueError(f"--episodes is {episodes}; expected 1 or more")
-    import numpy as np
-
-    from robo_rl.deploy.build.export import export
-    from robo_rl.deploy.build.learning import LearningError, learned_policy, weights_of
-    from robo_rl.deploy.build.verify import task_of, torch_policy, verify
+    from robo_rl.deploy.build.learning import LearningError, weights_of
     from robo_rl.deploy.robot.bundle import Bundle
-    from robo_rl.evaluate.evaluation import outcome
     from robo_rl.files import read_bytes
 
     bundle = Bundle.read(file)
-    known = task_of(bundle, robot, task)
     found, complaints = [], []
     for path in slots:
         content = read_bytes(path, MOST_BYTES)
@@ -60,15 +57,30 @@ def main(
         raise LearningError("; ".join(complaints))
     for complaint in complaints:
         say(f"left out: {complaint}", json)
-    sequence, content = max(found)
-    policy, before = learned_policy(bundle, known, content), torch_policy(bundle, known)
+    return make(bundle, max(found)[1], out or derived(file, "_learnt.onnx"), episodes, (robot, task), json)
+
+
+def make(
+    bundle: Bundle, slot: bytes, out: Path, episodes: int, inside: tuple[str | None, str | None], json: bool
+) -> int:
+    """Write and verify the policy of what a slot holds; ``inside``: robot and task, if they are not the bundle's."""
+    import numpy as np
+
+    from robo_rl.deploy.build.export import export
+    from robo_rl.deploy.build.learning import learned_policy, weights_of
+    from robo_rl.deploy.build.verify import task_of, torch_policy, verify
+    from robo_rl.evaluate.evaluation import outcome
+
+    known = task_of(bundle, *inside)
+    sequence, _ = weights_of(slot, bundle)
+    policy, before = learned_policy(bundle, known, slot), torch_policy(bundle, known)
     pairs = zip(policy.network.parameters(), before.network.parameters(), strict=True)
     moved = max(float(np.abs((a - b).detach().numpy()).max()) for a, b in pairs)
     made = bundle.contract.provenance
     if not made.algorithm.endswith(LEARNT):
         made = dataclasses.replace(made, algorithm=f"{made.algorithm}{LEARNT}")
-    written = export(policy, made, out or derived(file, "_learnt.onnx"))
-    checked = verify(written.path, episodes, robot=robot, task=task, min_success=0.0)
+    written = export(policy, made, out)
+    checked = verify(written.path, episodes, robot=inside[0], task=inside[1], min_success=0.0)
     say(f"{written.path}: weights of slot {sequence}, moved by {moved:.3g} at most", json)
     say(f"  {outcome(checked.task, checked.flights, 1)}", json)
     for failure in checked.failures:

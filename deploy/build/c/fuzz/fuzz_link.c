@@ -56,6 +56,16 @@ static void read_again(const link_session *session, const link_frame *frame) {
         length = link_pack_statistics(&statistics, again);
     } else if (frame->type == LINK_REQUEST) {
         length = link_pack_request(link_unpack_request(frame), again);
+    } else if (frame->type == LINK_PROGRESS) {
+        link_progress progress;
+        link_unpack_progress(frame, &progress);
+        length = link_pack_progress(&progress, again);
+    } else if (frame->type == LINK_PULL) {
+        length = link_pack_pull(link_unpack_pull(frame), again);
+    } else if (frame->type == LINK_WEIGHTS) {
+        link_weights weights;
+        link_unpack_weights(frame, &weights);
+        length = link_pack_weights(&weights, again);
     } else {
         length = link_pack_refusal(frame->payload[0], frame->payload + 1, again);
     }
@@ -109,7 +119,7 @@ static void take(device *d, uint8_t byte) {
 static size_t take_frame(device *d, const uint8_t *data, size_t length) {
     uint8_t payload[LARGEST] = {0};
     uint8_t wire[LINK_BUFFER_SIZE(LARGEST) + 1];
-    uint8_t type = data[0] % 10;
+    uint8_t type = data[0] % 13;
     int32_t right = type == LINK_SAMPLE ? LINK_SAMPLE_HEAD + 4 * SAMPLES[data[1] % 4] : link_length(&d->session, type);
     size_t size = (data[2] & 1u) != 0 && right >= 0 ? (size_t)right : data[2];
     size_t given = size < length - 3 ? size : length - 3;

@@ -90,7 +90,7 @@ static void post_statistics(device *d, int64_t now) {
                                         .session = d->session.counts};
     post(d, LINK_STATISTICS, payload, link_pack_statistics(&statistics, payload));
 }
-
+$learn_functions
 /* --- a step ----------------------------------------------------------------------------------------------- */
 
 /* What the policy proposes; a null pointer if it refuses, and while a signal is missing or late. Until it is active,
@@ -139,7 +139,7 @@ static void act(device *d, int64_t now, const float *proposed) {
         post_fault(d, &out, now);
     }
     if (d->steps % STATISTICS_STEPS == 0u) {
-        post_statistics(d, now);
+        post_statistics(d, now);$learn_post
     }
     if (d->steps % HELLO_STEPS == 0u && d->session.state == (uint8_t)LINK_CLOSED) {
         post_hello(d, now, true);
@@ -237,7 +237,7 @@ void device_take(device *d, uint8_t byte, int64_t now) {
         } else if (frame.type == (uint8_t)LINK_SAMPLE) {
             hear_sample(d, &frame, now);
         } else if (frame.type == (uint8_t)LINK_REQUEST) {
-            d->requests |= link_unpack_request(&frame);
+            d->requests |= link_unpack_request(&frame);$learn_pull
         } else {
             /* what only devices say */
         }

@@ -42,7 +42,7 @@
 #define DEVICE_FRAME(payload) (LINK_BUFFER_SIZE(payload) + 1)
 #define DEVICE_OUT_SIZE                                                                                               \
     (1 + DEVICE_FRAME(DEVICE_HELLO_SIZE) + DEVICE_FRAME(DEVICE_COMMANDS_SIZE) + DEVICE_FRAME(DEVICE_FAULT_SIZE) +     \
-     DEVICE_FRAME(DEVICE_STATISTICS_SIZE))
+     DEVICE_FRAME(DEVICE_STATISTICS_SIZE) + $learn_size)
 
 typedef struct {
     /* for the board */

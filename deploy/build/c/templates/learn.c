@@ -58,7 +58,7 @@ typedef struct {
 static float actor_parameters[ACTOR], actor_traces[ACTOR], critic_parameters[CRITIC], critic_traces[CRITIC];
 static net actor = {actor_sizes, ACTOR, actor_parameters, actor_traces, 0.0f};
 static net critic = {critic_sizes, CRITIC, critic_parameters, critic_traces, 0.0f};
-static uint32_t steps, learnt, spikes, returns, counted;
+static uint32_t steps, learnt, spikes, returns, counted, newest;
 static float value, usual, earned_in_block, first, last;
 static uint8_t follows, off, begun, allowed = ${guard}_LEARN_ALLOWED;
 
@@ -330,38 +330,59 @@ void ${name}_learn_progress_now(${name}_learn_progress *progress)
 
 /* --- slots in flash: "RRLS", sequence, digest of the bundle (64), parameters, reserved, weights, CRC ---------- */
 
-static uint32_t checksum(const uint8_t *bytes, size_t count)
+static uint32_t added(uint32_t crc, const uint8_t *bytes, size_t count)
 {
-    uint32_t crc = 0xFFFFFFFFu;
+    uint32_t sum = crc;
     for (size_t i = 0; i < count; i++) {
-        crc ^= bytes[i];
+        sum ^= bytes[i];
         for (uint32_t bit = 0; bit < 8u; bit++) {
-            crc = (crc >> 1) ^ (((crc & 1u) != 0u) ? 0xEDB88320u : 0u);
+            sum = (sum >> 1) ^ (((sum & 1u) != 0u) ? 0xEDB88320u : 0u);
         }
     }
-    return ~crc;
+    return sum;
 }
 
 #define MAGIC 0x534C5252u
 #define HEAD 84u
+#define WEIGHTS (4u * ACTOR) /* bytes */
 
 static const char digest[65] = $digest;
 
-void ${name}_learn_save(uint32_t sequence, uint8_t slot[${guard}_LEARN_SLOT])
+uint32_t ${name}_learn_sequence(void)
 {
-    const uint32_t magic = MAGIC, count = ACTOR, reserved = 0u;
+    return newest + 1u;
+}
+
+void ${name}_learn_piece(uint32_t sequence, uint32_t offset, uint8_t *bytes, uint32_t count)
+{
+    const uint32_t magic = MAGIC, parameters = ACTOR;
+    uint8_t head[HEAD] = {0};
     if (begun == 0u) {
         ${name}_learn_reset();
     }
-    (void)memcpy(&slot[0], &magic, 4u);
-    (void)memcpy(&slot[4], &sequence, 4u);
-    (void)memcpy(&slot[8], digest, 64u);
-    (void)memcpy(&slot[72], &count, 4u);
-    (void)memcpy(&slot[76], &reserved, 4u);
-    (void)memcpy(&slot[80], &reserved, 4u);
-    (void)memcpy(&slot[HEAD], actor_parameters, sizeof actor_parameters);
-    const uint32_t crc = checksum(slot, HEAD + sizeof actor_parameters);
-    (void)memcpy(&slot[HEAD + sizeof actor_parameters], &crc, 4u);
+    (void)memcpy(&head[0], &magic, 4u);
+    (void)memcpy(&head[4], &sequence, 4u);
+    (void)memcpy(&head[8], digest, 64u);
+    (void)memcpy(&head[72], &parameters, 4u);
+    const uint8_t *const weights = (const uint8_t *)actor_parameters;
+    const uint32_t crc = ~added(added(0xFFFFFFFFu, head, HEAD), weights, WEIGHTS);
+    for (uint32_t i = 0; i < count; i++) {
+        const uint32_t at = offset + i;
+        if (at < HEAD) {
+            bytes[i] = head[at];
+        } else if (at < (HEAD + WEIGHTS)) {
+            bytes[i] = weights[at - HEAD];
+        } else if (at < ${guard}_LEARN_SLOT) {
+            bytes[i] = (uint8_t)((crc >> (8u * (at - HEAD - WEIGHTS))) & 255u);
+        } else {
+            bytes[i] = 0u;
+        }
+    }
+}
+
+void ${name}_learn_save(uint32_t sequence, uint8_t slot[${guard}_LEARN_SLOT])
+{
+    ${name}_learn_piece(sequence, 0u, slot, ${guard}_LEARN_SLOT);
 }
 
 /* The sequence of a slot that is whole and of this policy; else 0. */
@@ -373,7 +394,7 @@ static uint32_t sequence_of(const uint8_t *slot)
     (void)memcpy(&count, &slot[72], 4u);
     (void)memcpy(&crc, &slot[HEAD + sizeof actor_parameters], 4u);
     if ((magic != MAGIC) || (count != ACTOR) || (memcmp(&slot[8], digest, 64u) != 0) ||
-        (crc != checksum(slot, HEAD + sizeof actor_parameters))) {
+        (crc != ~added(0xFFFFFFFFu, slot, HEAD + WEIGHTS))) {
         return 0u;
     }
     return sequence;
@@ -382,17 +403,18 @@ static uint32_t sequence_of(const uint8_t *slot)
 uint32_t ${name}_learn_restore(const uint8_t *first_slot, const uint8_t *second_slot)
 {
     const uint32_t one = sequence_of(first_slot), two = sequence_of(second_slot);
-    const uint8_t *const newest = (one > two) ? first_slot : second_slot;
+    const uint8_t *const slot = (one > two) ? first_slot : second_slot;
     ${name}_learn_reset();
-    if ((one == 0u) && (two == 0u)) {
+    newest = (one > two) ? one : two;
+    if (newest == 0u) {
         return 0u;
     }
-    (void)memcpy(actor_parameters, &newest[HEAD], sizeof actor_parameters);
+    (void)memcpy(actor_parameters, &slot[HEAD], sizeof actor_parameters);
     for (uint32_t i = 0; i < ACTOR; i++) {
         if (!(fabsf(actor_parameters[i] - golden_actor[i]) <= (1.001f * BOUND))) {
             restore(); /* not what was learnt here */
             return 0u;
         }
     }
-    return (one > two) ? one : two;
+    return newest;
 }

@@ -48,6 +48,12 @@ void ${name}_learn_progress_now(${name}_learn_progress *progress);
  * does not hold the newest ones. */
 void ${name}_learn_save(uint32_t sequence, uint8_t slot[${guard}_LEARN_SLOT]);
 
+/* Some of those bytes, zeros beyond the slot's end: for a page of flash, or a frame of the link. */
+void ${name}_learn_piece(uint32_t sequence, uint32_t offset, uint8_t *bytes, uint32_t count);
+
+/* The sequence that the next slot has: one more than that of the weights that were restored, 1 without. */
+uint32_t ${name}_learn_sequence(void);
+
 /* Take the weights of the newest whole slot of two, of this very bundle; its sequence, or 0 where neither is: then the
  * exported weights stay. */
 uint32_t ${name}_learn_restore(const uint8_t *first, const uint8_t *second);
