@@ -16,7 +16,9 @@ from robo_rl.deploy.build.firmware.targets import Target
 
 IMAGE = Path(__file__).parent / "image"
 INSTALL = "apt-get install gcc-arm-none-eabi libnewlib-arm-none-eabi qemu-system-arm"
-COMPILER, SIZE, EMULATOR = "arm-none-eabi-gcc", "arm-none-eabi-size", "qemu-system-arm"
+INSTALL_RISCV = "apt-get install gcc-riscv64-unknown-elf picolibc-riscv64-unknown-elf qemu-system-misc"
+COMPILER, EMULATOR = "arm-none-eabi-gcc", "qemu-system-arm"
+"""Of most targets."""
 
 
 class ToolMissing(ValueError):
@@ -31,7 +33,8 @@ def require(*tools: str) -> None:
     """Refuse to go on without these programs."""
     missing = [tool for tool in tools if shutil.which(tool) is None]
     if missing:
-        raise ToolMissing(f"{', '.join(missing)} not found; install with:  {INSTALL}")
+        install = INSTALL_RISCV if "riscv" in missing[0] else INSTALL
+        raise ToolMissing(f"{', '.join(missing)} not found; install with:  {install}")
 
 
 @dataclass(frozen=True)
@@ -58,7 +61,7 @@ def build(made: Generated, target: Target, flags: Sequence[str] = ()) -> Images:
     empty = _link(made, target, folder / "empty.c", [], flags)
     step = _link(made, target, folder / "step.c", made.sources, flags)
     measure = _link(made, target, folder / "measure.c", [*made.sources, write_gate(made)], flags)
-    bare, full = weigh(empty), weigh(step)
+    bare, full = weigh(empty, target), weigh(step, target)
     return Images(measure, step, Weight(full.flash - bare.flash, full.ram - bare.ram))
 
 
@@ -87,12 +90,13 @@ def build_replay(made: Generated, target: Target, flags: Sequence[str] = ()) -> 
 
 def _lay_out(made: Generated, target: Target, extra: Mapping[str, str]) -> Path:
     """Write what images are made of, with the target's addresses."""
-    require(COMPILER, SIZE)
+    require(f"{target.compiler}gcc", f"{target.compiler}size")
     folder = made.folder / target.name
     folder.mkdir(exist_ok=True)
     texts = {
         "name": made.name,
         "guard": made.name.upper(),
+        "entry": "start" if target.riscv else "reset_handler",
         "flash_origin": f"{target.flash[0]:#010x}",
         "flash_size": f"{target.flash[1]:#x}",
         "ram_origin": f"{target.ram[0]:#010x}",
@@ -108,20 +112,20 @@ def _lay_out(made: Generated, target: Target, extra: Mapping[str, str]) -> Path:
 
 
 def _link(made: Generated, target: Target, main: Path, sources: Sequence[Path], flags: Sequence[str]) -> Path:
-    image, folder = main.with_suffix(".elf"), main.parent
+    image, folder, compiler = main.with_suffix(".elf"), main.parent, f"{target.compiler}gcc"
     command = [
-        COMPILER, *STRICT, "-O3", *target.flags, *flags, "-ffunction-sections", "-fdata-sections",
+        compiler, *STRICT, "-O3", *target.flags, *flags, "-ffunction-sections", "-fdata-sections",
         f"-I{made.folder}", str(folder / "startup.c"), str(main), *map(str, sources),
         "-nostartfiles", "-Wl,--gc-sections", "-T", str(folder / "image.ld"), "-lm", "-lc", "-lgcc", "-o", str(image),
     ]  # fmt: skip
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise BuildError(f"{COMPILER} can't build {image.name} for {target.name}:\n{done.stderr}")
+        raise BuildError(f"{compiler} can't build {image.name} for {target.name}:\n{done.stderr}")
     return image
 
 
-def weigh(image: Path) -> Weight:
+def weigh(image: Path, target: Target) -> Weight:
     """Flash (code, constants, initial data) and RAM (data, zeroed data) of an image."""
-    done = subprocess.run([SIZE, str(image)], capture_output=True, text=True, check=True)
+    done = subprocess.run([f"{target.compiler}size", str(image)], capture_output=True, text=True, check=True)
     code, data, zeroed = (int(word) for word in done.stdout.splitlines()[1].split()[:3])
     return Weight(code + data, data + zeroed)

@@ -15,11 +15,12 @@ from pathlib import Path
 
 import numpy as np
 
-from robo_rl.deploy.build.firmware.build import EMULATOR, require
+from robo_rl.deploy.build.firmware.build import require
 from robo_rl.deploy.build.firmware.targets import Target
 
 TIMEOUT = 300.0  # s
 EXACT = ("-icount", "shift=10,align=off,sleep=off")  # 1024 ns per instruction, some 25 ticks
+NO_BIOS = ((), ("-bios", "none"))
 QUICK = ("-icount", "shift=3,align=off,sleep=off")  # 8 ns per instruction: 125 million a second, in virtual time
 
 
@@ -65,9 +66,10 @@ def power(image: Path, target: Target) -> dict[str, int]:
 
 def _numbers(image: Path, target: Target, clock: tuple[str, ...], last: str) -> tuple[dict[str, list[int]], int]:
     """Run an image that reports lines "what number": the numbers by what, and the exit code."""
-    require(EMULATOR)
+    require(target.emulator)
     command = [
-        EMULATOR, "-M", target.machine, "-display", "none", "-serial", "none", "-monitor", "none", *clock,
+        target.emulator, "-M", target.machine, *NO_BIOS[target.riscv],
+        "-display", "none", "-serial", "none", "-monitor", "none", *clock,
         "-chardev", "stdio,id=text", "-semihosting-config", "enable=on,target=native,chardev=text",
         "-kernel", str(image),
     ]  # fmt: skip
@@ -94,13 +96,14 @@ def replay(image: Path, target: Target, signals: np.ndarray, command_size: int, 
 
     It may take ``timeout`` s.
     """
-    require(EMULATOR)
+    require(target.emulator)
     flights, steps, _ = signals.shape
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "signals").write_bytes(struct.pack("<I", steps) + signals.astype("<f4").tobytes())
         command = [
-            EMULATOR, "-M", target.machine, "-display", "none", "-serial", "none", "-monitor", "none",
+            target.emulator, "-M", target.machine, *NO_BIOS[target.riscv],
+            "-display", "none", "-serial", "none", "-monitor", "none",
             "-semihosting-config", "enable=on,target=native", "-kernel", str(image.resolve()),
         ]  # fmt: skip
         try:
@@ -127,8 +130,8 @@ def _instructions(found: dict[str, list[int]]) -> tuple[list[int], list[int]]:
     """Ticks of policy and gate as instructions, by the calibrating loops of two instructions per turn."""
     short, middle, long = (found[f"turns_{turns}"][0] for turns in (1000, 101000, 2001000))
     per_instruction = (middle - short) / 200_000
-    first_overflows, *overflows = found["overflows"]
-    extra = ((long - short) / per_instruction - 4_000_000) / first_overflows
+    first_overflows, *overflows = found["overflows"]  # none of a counter of 64 bits
+    extra = ((long - short) / per_instruction - 4_000_000) / max(first_overflows, 1)
     nothing = found["nothing"][0]
     steps = len(found["step"])
     counted = [

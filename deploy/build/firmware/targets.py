@@ -11,7 +11,8 @@ MIB = 1 << 20
 class Target:
     """A processor, the compiler's flags for it, and an emulated board's memory (bytes).
 
-    Addresses are those of QEMU's documentation of the Arm MPS2 and MPS3 boards (system/arm/mps2).
+    Addresses are those of QEMU's documentation of the Arm MPS2 and MPS3 boards (system/arm/mps2), and of its RISC-V
+    board "virt", whose RAM stands in for flash as well.
     """
 
     name: str
@@ -25,6 +26,14 @@ class Target:
     """Addresses of two serial ports."""
     timer: int = 0x4000_0000
     timer_hz: int = 25_000_000
+    compiler: str = "arm-none-eabi-"
+    """What the names of the compiler's programs begin with."""
+    emulator: str = "qemu-system-arm"
+
+    @property
+    def riscv(self) -> bool:
+        """Whether it is a RISC-V, and no Cortex-M."""
+        return self.emulator == "qemu-system-riscv32"
 
 
 def _hard_float(cpu: str, fpu: str) -> tuple[str, ...]:
@@ -47,5 +56,19 @@ TARGETS = {
             flash=(0x1000_0000, MIB // 2), ram=(0x3000_0000, MIB // 2), ports=(0x5930_3000, 0x5930_4000),
             timer=0x5800_0000, timer_hz=32_000_000,
         ),
+        Target(
+            "riscv32", "RISC-V RV32IMC, no FPU",
+            ("-march=rv32imc", "-mabi=ilp32", "-mcmodel=medany", "--specs=picolibc.specs", "-nostartfiles"),
+            "virt", flash=(0x8000_0000, 4 * MIB), ram=(0x8040_0000, 4 * MIB),
+            compiler="riscv64-unknown-elf-", emulator="qemu-system-riscv32",
+        ),
     )
 }  # fmt: skip
+
+BOARDS = {
+    "stm32f4": "cortex-m4", "stm32g4": "cortex-m4", "stm32l4": "cortex-m4", "nano33ble": "cortex-m4",
+    "crazyflie": "cortex-m4", "stm32f7": "cortex-m7", "stm32h7": "cortex-m7", "teensy4": "cortex-m7",
+    "stm32u5": "cortex-m33", "stm32h5": "cortex-m33", "rp2350": "cortex-m33", "esp32c3": "riscv32",
+}  # fmt: skip
+"""The target of a microcontroller or board: that of its processor, as its maker's data sheet names it (STM32F405, G431,
+L476, nRF52840, i.MX RT1062, STM32H743, STM32U575, STM32H563, RP2350, ESP32-C3)."""

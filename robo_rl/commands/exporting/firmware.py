@@ -14,7 +14,12 @@ from robo_rl.files.escaping import shell_word
 
 LOST_SUCCESS = 0.01
 """Of the success rate, against pure simulation."""
-TargetName = Literal["host", "cortex-m3", "cortex-m4", "cortex-m7", "cortex-m33", "cortex-m55"]
+TargetName = Literal[
+    "host", "cortex-m3", "cortex-m4", "cortex-m7", "cortex-m33", "cortex-m55", "riscv32",
+    "stm32f4", "stm32g4", "stm32l4", "stm32f7", "stm32h7", "stm32u5", "stm32h5", "teensy4", "nano33ble", "rp2350",
+    "crazyflie", "esp32c3",
+]  # fmt: skip
+"""Processors, and microcontrollers and boards by the names that ``targets.BOARDS`` has."""
 
 
 def main(
@@ -53,7 +58,7 @@ def main(
 
     Args:
         file: A bundle (*.onnx).
-        target: The processor.
+        target: The processor, or a microcontroller or board: its processor is emulated, nothing else of it.
         run: Compile, run the self-test, count instructions.
         fly: Number of held-out episodes with the processor in the loop.
         faults: Inject faults into the serial link: each must be tolerated, or lead to the safe command in time.
@@ -73,12 +78,17 @@ def main(
         trusted_keys: Refuse a file that no key in this file of public keys signed.
         json: Print one JSON object on the last line of stdout.
     """
+    from robo_rl.deploy.build.firmware.targets import BOARDS
+
+    asked, target = target, BOARDS.get(target, target)  # type: ignore[assignment]
     for name, value, least in (("fly", fly, 0), ("episodes", episodes, 0)):
         if value < least:
             raise ValueError(f"--{name} is {value}; expected {least} or more")
     for name, number in (("clock-mhz", clock_mhz), ("budget", budget)):
         if not 0 < number < float("inf"):
             raise ValueError(f"--{name} is {number:g}; expected a positive number")
+    if target == "riscv32" and (fly or faults):
+        raise ValueError(f"--target is {asked}; expected a Cortex-M with --fly and --faults, or --run alone")
     if learn and (fly or faults or package != "none"):
         raise ValueError("--learn excludes --fly, --faults and --package: a learner belongs to one robot")
     from robo_rl.deploy.build.c.generate import Options, generate
@@ -117,7 +127,7 @@ def main(
     again = _again(
         file,
         {
-            "--target": target, "--package": package, "--prefix": prefix, "--precision": precision, "--out": out,
+            "--target": asked, "--package": package, "--prefix": prefix, "--precision": precision, "--out": out,
             "--task": task, "--robot": robot,
         },
     ) + ["--learn"] * learn  # fmt: skip

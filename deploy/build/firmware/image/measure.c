@@ -6,18 +6,11 @@
 #include <string.h>
 
 #include "${name}.h"
+#include "counter.h"
 #include "gate.h"
 #include "gate_config.h"
 #include "semihosting.h"
 
-typedef struct {
-    volatile uint32_t control;
-    volatile uint32_t reload;
-    volatile uint32_t value;
-} system_timer;
-
-#define TIMER ((system_timer *)0xE000E010u)
-#define TIMER_RANGE 0x1000000u
 #define STACK_PAINT 0xA5A5A5A5u
 #define STACK_WORDS 4096u
 
@@ -26,7 +19,6 @@ extern uint32_t image_stack_top;
 static ${name}_state state;
 static ${name}_commands commands;
 static ${name}_arena arena;
-static volatile uint32_t overflows;
 
 static float gate_sent[GATE_COMMAND_SIZE];
 static float gate_reference[GATE_COMMAND_SIZE];
@@ -38,13 +30,6 @@ static float given_command[GATE_COMMAND_SIZE];
 static int64_t given_stamps[GATE_SIGNAL_COUNT];
 
 int main(void);
-void systick_handler(void);
-
-void systick_handler(void)
-{
-    overflows++;
-}
-
 static void report(const char *what, uint32_t number)
 {
     char digits[12] = {0};
@@ -61,39 +46,28 @@ static void report(const char *what, uint32_t number)
     semihosting_write(&digits[at]);
 }
 
-static uint64_t ticks(void)
-{
-    uint32_t before;
-    uint32_t value;
-    do {
-        before = overflows;
-        value = TIMER->value;
-    } while (before != overflows);
-    return ((uint64_t)before * TIMER_RANGE) + (TIMER_RANGE - 1u - value);
-}
-
 static void report_ticks(const char *what, uint64_t start, uint64_t end)
 {
     report(what, (uint32_t)(end - start));
 }
 
-/* Two instructions per turn, and one more whatever the number of turns */
-static void turn(uint32_t turns)
+/* Not in line: the counts begin and end around the same code for any number of turns. */
+__attribute__((noinline)) static void turn(uint32_t turns)
 {
-    __asm__ volatile("1: subs %0, #1\n bne 1b" : "+r"(turns) : : "cc");
+    counter_turn(turns);
 }
 
 static void calibrate(uint32_t turns, const char *what)
 {
-    const uint64_t start = ticks();
+    const uint64_t start = counter_ticks();
     turn(turns);
-    report_ticks(what, start, ticks());
+    report_ticks(what, start, counter_ticks());
 }
 
 __attribute__((noinline)) static uint32_t stack_of_step(const ${name}_signals *signals)
 {
     uint32_t *here;
-    __asm__ volatile("mov %0, sp" : "=r"(here));
+    STACK_POINTER(here);
     uint32_t *const deepest = here - STACK_WORDS;
     for (uint32_t *word = deepest; word < here; word++) {
         *(volatile uint32_t *)word = STACK_PAINT;
@@ -140,9 +114,9 @@ static void measure_gate(void)
                                   .bundle_intact = true,
                                   .requests = (uint8_t)((k == 0u) ? GATE_REQUEST_ARM : ((k == 1u) ? GATE_REQUEST_ACTIVATE : 0))};
         overflows = 0u;
-        const uint64_t start = ticks();
+        const uint64_t start = counter_ticks();
         (void)gate_step(&GATE_CONFIG, &memory, &given);
-        report_ticks("gate", start, ticks());
+        report_ticks("gate", start, counter_ticks());
         report("overflows", overflows);
     }
     report("gate_state", memory.state);
@@ -160,9 +134,7 @@ int main(void)
         stack = (used > stack) ? used : stack;
     }
     report("stack_bytes", stack);
-    TIMER->reload = TIMER_RANGE - 1u;
-    TIMER->value = 0u;
-    TIMER->control = 7u; /* on, with interrupts, at the processor's clock */
+    counter_start();
     turn(1000u);
     calibrate(1000u, "turns_1000");
     calibrate(101000u, "turns_101000");
@@ -173,16 +145,16 @@ int main(void)
     uint32_t digest = 0x811C9DC5u;
     for (uint32_t k = 0; k < ${guard}_GOLDEN_STEPS; k++) {
         overflows = 0u;
-        const uint64_t start = ticks();
+        const uint64_t start = counter_ticks();
         (void)${name}_step(&${name}_recorded_signals[k], &state, &commands, &arena);
-        report_ticks("step", start, ticks());
+        report_ticks("step", start, counter_ticks());
         report("overflows", overflows);
         digest = digest_of(digest, (const uint8_t *)&commands, sizeof commands);
     }
     report("digest", digest);
     measure_gate();
-    const uint64_t start = ticks();
-    report_ticks("nothing", start, ticks());
+    const uint64_t start = counter_ticks();
+    report_ticks("nothing", start, counter_ticks());
     report("done", 1u);
     return !(error <= ${guard}_TOLERANCE);
 }

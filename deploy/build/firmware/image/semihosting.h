@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Text, files and exit through a debugger or emulator (Arm semihosting: SYS_OPEN, SYS_CLOSE, SYS_WRITE0, SYS_WRITE,
+/* Text, files and exit through a debugger or emulator (Arm semihosting, also of RISC-V: SYS_OPEN, SYS_CLOSE, SYS_WRITE0, SYS_WRITE,
  * SYS_READ, SYS_EXIT). */
 #ifndef SEMIHOSTING_H
 #define SEMIHOSTING_H
@@ -13,10 +13,20 @@
 
 static inline uint32_t semihosting_call(uint32_t operation, uintptr_t argument)
 {
+#if defined(__riscv)
+    register uintptr_t a0 __asm__("a0") = operation;
+    register uintptr_t a1 __asm__("a1") = argument;
+    /* three uncompressed instructions within a page */
+    __asm__ volatile(".option push\n .option norvc\n .balign 16\n"
+                     "slli x0, x0, 0x1f\n ebreak\n srai x0, x0, 7\n .option pop"
+                     : "+r"(a0) : "r"(a1) : "memory");
+    return (uint32_t)a0;
+#else
     register uint32_t r0 __asm__("r0") = operation;
     register uintptr_t r1 __asm__("r1") = argument;
     __asm__ volatile("bkpt 0xab" : "+r"(r0) : "r"(r1) : "memory");
     return r0;
+#endif
 }
 
 static inline void semihosting_write(const char *text)

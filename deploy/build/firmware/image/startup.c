@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Start-up for Cortex-M: vectors, memory, FPU, then main. The end, and faults that main does not handle itself, leave by
+/* Start-up for Cortex-M and RISC-V: vectors, memory, FPU, then main. The end, and faults that main does not handle itself, leave by
  * semihosting. */
 #include <stdint.h>
 
@@ -11,6 +11,18 @@ int main(void);
 void reset_handler(void);
 void systick_handler(void);
 void fault_handler(void);
+
+#if defined(__riscv)
+#define HANDLER __attribute__((weak, aligned(4)))
+__attribute__((naked, section(".vectors"), used)) void start(void);
+__attribute__((naked, section(".vectors"), used)) void start(void)
+{
+    __asm__ volatile(".option push\n .option arch, +zicsr\n"
+                     "la sp, image_stack_top\n la t0, fault_handler\n csrw mtvec, t0\n j reset_handler\n .option pop");
+}
+#else
+#define HANDLER __attribute__((weak))
+#endif
 
 #define CPACR (*(volatile uint32_t *)0xE000ED88u) /* access to coprocessors: the FPU is 10 and 11 */
 
@@ -31,17 +43,18 @@ void reset_handler(void)
     semihosting_exit(main() == 0);
 }
 
-__attribute__((weak)) void fault_handler(void)
+HANDLER void fault_handler(void)
 {
     semihosting_write("fault 1\n");
     semihosting_exit(0);
 }
 
-__attribute__((weak)) void systick_handler(void)
+HANDLER void systick_handler(void)
 {
     fault_handler();
 }
 
+#if !defined(__riscv)
 typedef void (*handler)(void);
 
 /* The stack's top, the reset handler, 13 faults and reserved entries, and the system timer. */
@@ -54,3 +67,4 @@ __attribute__((section(".vectors"), used)) static const struct {
      fault_handler, fault_handler, fault_handler, fault_handler, fault_handler, fault_handler, fault_handler,
      systick_handler},
 };
+#endif
