@@ -5,6 +5,7 @@
     python benchmarks/motors.py control RUN_OR_BUNDLE [MORE …] [--task pmsm-speed]    # one for each seed
     python benchmarks/motors.py guard RUN_OR_BUNDLE --steps 10000000
     python benchmarks/motors.py stop                     # needs nothing: the windings shorted while the machine turns
+    python benchmarks/motors.py points                   # needs nothing: torque by speed, with the field weakened
 
 Each prints JSON; ``--out FILE`` adds it to a file by the name of the measurement.
 """
@@ -21,13 +22,16 @@ from typing import Any
 
 import torch
 
+from robo_rl.controllers.motor.current import Deadbeat
+from robo_rl.controllers.motor.operating_points import OperatingPoints
 from robo_rl.evaluate.evaluation import Conditions, ControllerPolicy, GraphPolicy, rollout
 from robo_rl.policies.loading import graph, load
 from robo_rl.sim.env import VecEnv
-from robo_rl.sim.plants.motor.pmsm import PmsmOnBench
+from robo_rl.sim.plants.motor.pmsm import PmsmOnBench, begin, machine_of, torque
 from robo_rl.sim.robots import load_robot
 from robo_rl.sim.robots.motor import PmsmCard
 from robo_rl.sim.tasks.loading import load_task
+from robo_rl.sim.tasks.motor.current import PERIOD
 
 TASK = "pmsm-current"
 IDEAL = {"dead_time": 0.0, "saturation": 0.0}
@@ -140,10 +144,43 @@ def stop(robot: str, episodes: int = 8192, running: int = 140, shorted: int = 40
     }
 
 
+def points(robot: str, share: float = 0.92, steps: int = 600) -> dict[str, Any]:
+    """N·m of a machine with its file's figures by speed (rad/s of the shaft), at 90 % of the current's limit: with no
+    current in d, and by the table of operating points. Deadbeat control follows; ``share`` of the voltage for both."""
+    card = load_robot(robot, PmsmCard)
+    limit, speeds = 0.9 * card.current_limit, torch.linspace(0.1, 1.5, 15) * card.speed_max
+    n, table = len(speeds), OperatingPoints.of(card.facts(), limit)
+    omega = (card.pole_pairs * speeds).double()
+    voltage = torch.full((n,), share * card.voltage_max, dtype=torch.float64)
+    held = (voltage - card.resistance * limit) / omega
+    straight = torch.sqrt(torch.clamp(held**2 - card.flux**2, min=0.0)) / card.inductance_q
+    chosen = {
+        "no current in d": (torch.zeros(n), torch.clamp(straight, max=limit)),
+        "operating points": table.current(torch.full((n,), table.most, dtype=torch.float64), omega, voltage),
+    }
+    found: dict[str, Any] = {"speed_rad_per_s": [round(float(x), 1) for x in speeds], "current_limit_A": limit}
+    for name, pair in chosen.items():
+        plant, control = PmsmOnBench(card, n, PERIOD), Deadbeat(card.facts(), PERIOD)
+        begin(plant.current, torch.arange(n), speeds, torch.zeros(n), torch.full((n,), card.supply_voltage))
+        state, target = torch.from_numpy(control.first_state(n)), torch.stack(pair, -1).float()
+        torques, lengths = [], []
+        for step in range(steps):
+            seen = {k: plant.truth()[k] for k in ("current", "rotor_speed", "bus_voltage")}
+            commands, state = control({**seen, "current_setpoint": min(1.0, step / 200) * target}, state)
+            plant.step(commands)
+            torques.append(torque(plant.current, plant.parameters, machine_of(card, PERIOD)))
+            lengths.append(plant.truth()["stator_current"].norm(dim=1))
+        found[name] = {
+            "torque_Nm": [round(float(x), 2) for x in torch.stack(torques[-200:]).mean(0)],
+            "current_A": [round(float(x), 1) for x in torch.stack(lengths[-200:]).mean(0)],
+        }
+    return found
+
+
 def main() -> None:
     """See the module's text."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("speed", "peer", "control", "guard", "stop"))
+    parser.add_argument("what", choices=("speed", "peer", "control", "guard", "stop", "points"))
     parser.add_argument("targets", nargs="*")
     parser.add_argument("--task", default=TASK)
     parser.add_argument("--python", default=sys.executable)
@@ -158,6 +195,7 @@ def main() -> None:
             "peer": lambda: peer(given.python),
             "control": lambda: control(given.targets, given.task, given.episodes),
             "guard": lambda: guard(given.targets[0], given.steps),
+            "points": lambda: {name: points(name) for name in ("traction_pmsm", "cheetah_bldc")},
             "stop": lambda: {name: stop(name) for name in ("traction_pmsm", "cheetah_bldc")},
         }[given.what]()
     print(json.dumps(found, indent=1))

@@ -44,6 +44,7 @@ def gate_header(contract: Contract) -> str:
             '#include "gate.h"',
             "",
             *(f"#define {name} {size}" for name, size in sizes.items()),
+            f"#define GATE_RELEASES {released(contract):d} /* 1: a stop disables the actuators */",
             "",
             _array("uint8_t", "GATE_CONTRACT_DIGEST", (f"0x{byte:02x}" for byte in bytes.fromhex(contract.digest))),
             "static const gate_watch GATE_SIGNALS[] = {",
@@ -82,6 +83,16 @@ def gate_header(contract: Contract) -> str:
             "",
         ]
     )
+
+
+def released(contract: Contract) -> bool:
+    """Whether a stop has to disable the actuators: of a motor whose command is a voltage, 0 V is no rest.
+
+    It is a zero vector, which shorts the windings, and the back-EMF of a shaft that turns drives a current through
+    them.
+    """
+    voltages = [command.unit == "V" and command.stop == "off" for command in contract.commands]
+    return contract.robot.kind == "motor" and all(voltages)
 
 
 TIMES = ("period", "slack", "late_limit", "timeout", "operator_timeout")

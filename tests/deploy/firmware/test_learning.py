@@ -20,8 +20,9 @@ import torch
 
 from robo_rl.commands.running import link as link_command
 from robo_rl.contract import Network, Provenance
+from robo_rl.controllers.gate.codes import Request as GateRequest
 from robo_rl.deploy.build import learning as build
-from robo_rl.deploy.build.c.device import HostDevice, Request
+from robo_rl.deploy.build.c.device import Answer, HostDevice, Request
 from robo_rl.deploy.build.c.generate import Generated, Options, generate
 from robo_rl.deploy.build.c.learning import Learning
 from robo_rl.deploy.build.export import export
@@ -33,8 +34,8 @@ from robo_rl.deploy.build.firmware.targets import TARGETS
 from robo_rl.deploy.build.learning import learning_of, weights_of
 from robo_rl.deploy.build.verify import task_of
 from robo_rl.deploy.robot.bundle import Bundle
-from robo_rl.deploy.robot.link import LinkError
-from robo_rl.deploy.robot.link.messages import Role
+from robo_rl.deploy.robot.link import Layout, LinkError, encode
+from robo_rl.deploy.robot.link.messages import Ask, Hello, Role, Signals, frame_of
 from robo_rl.deploy.robot.link.port import Link
 from robo_rl.deploy.robot.link.pulling import pulled
 from robo_rl.evaluate.evaluation import Conditions
@@ -142,6 +143,37 @@ def test_firmware_that_does_not_learn_gives_no_weights(
     monkeypatch.setattr("robo_rl.deploy.robot.link.pulling.PATIENCE", 0.5)
     with plugged_in(generate(bundle, tmp_path)) as port, pytest.raises(LinkError, match="firmware made with --learn"):
         pulled(Link.open(port, bundle.contract))
+
+
+@pytest.mark.parametrize(("task", "released"), [("pmsm-current", True), ("pmsm-speed", False)])
+def test_a_motor_whose_windings_0_v_would_short_is_switched_off_in_a_stop(
+    task: str, released: bool, tmp_path: Path
+) -> None:
+    torch.manual_seed(0)
+    policy = graph_of(load_task(task), Network((12, 12), "tanh", False)).requires_grad_(False)
+    found = export(policy, Provenance("none", 0, 0, ""), tmp_path / "motor.onnx")
+    device = HostDevice(generate(found, tmp_path / "c"))
+    assert [outcome.enabled for outcome in stopped(found, device)] == [True, not released]
+
+
+def stopped(bundle: Bundle, device: HostDevice) -> list[Answer]:
+    """What a device does while its policy is active, and when the operator has stopped it."""
+    contract = bundle.contract
+    period, layout = round(contract.control_period * 1e6), Layout.of(contract)
+    values = np.concatenate([bundle.golden.signals[s.name][0].ravel() for s in contract.signals])
+    greeting = Hello(Role.HOST, True, layout.signal_size, layout.command_size, period, 0, layout.digest)
+    asked = {1: Ask(GateRequest.ARM), 2: Ask(GateRequest.ACTIVATE), 6: Ask(GateRequest.STOP)}
+    answers, sequence, now = [], 1, period
+    device.exchange([Request(0, encode(frame_of(greeting, 0)), now)])
+    for step in range(9):
+        now += period
+        moved = values + np.float32(1e-3 * step)  # a signal that stands still is frozen
+        signals = Signals(now, 0, (0,) * layout.signal_count, moved.astype(np.float32))
+        for message in (*([asked[step]] if step in asked else []), signals):
+            (answer,) = device.exchange([Request(0, encode(frame_of(message, sequence)), now)])
+            sequence += 1
+        answers.append(answer)
+    return [answers[5], answers[8]]
 
 
 def learnt_steps(bundle: Bundle, learning: Learning, folder: Path) -> int:

@@ -132,7 +132,13 @@ static void act(device *d, int64_t now, const float *proposed) {
                               .requests = (uint8_t)(d->requests | halt)};
     const gate_output out = gate_step(&GATE_CONFIG, &d->gate, &given);
     d->requests = GATE_REQUEST_NONE;
-    d->enabled = out.source != (uint8_t)GATE_SOURCE_SILENT;$learn_allow
+    d->enabled = out.source != (uint8_t)GATE_SOURCE_SILENT;
+#if GATE_RELEASES
+    if (out.source == (uint8_t)GATE_SOURCE_SAFE || out.source == (uint8_t)GATE_SOURCE_STOP ||
+        out.source == (uint8_t)GATE_SOURCE_START) {
+        d->enabled = false; /* the safe voltage would short the windings */
+    }
+#endif$learn_allow
     d->steps++;
     post_commands(d, &out, now);
     if (out.events != 0u || (out.state == (uint8_t)GATE_FAULT && d->steps % FAULT_STEPS == 0u)) {

@@ -47,7 +47,7 @@
 typedef struct {
     /* for the board */
     const float *motors; /* GATE_COMMAND_SIZE values in SI units */
-    bool enabled;        /* false until the first arming since power-up */
+    bool enabled;        /* false until the first arming since power-up; with GATE_RELEASES also in each stop */
     uint32_t step_time; /* the longest step, microseconds, for the statistics; the board measures it, if it does */
 
     /* the wire */

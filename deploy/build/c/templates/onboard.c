@@ -56,5 +56,11 @@ void ${name}_onboard_step(${name}_onboard *robot, int64_t now, uint8_t requests)
                               .requests = requests};
     robot->gate = gate_step(&GATE_CONFIG, &robot->memory, &given);
     robot->enabled = robot->gate.source != (uint8_t)GATE_SOURCE_SILENT;
+#if GATE_RELEASES
+    if (robot->gate.source == (uint8_t)GATE_SOURCE_SAFE || robot->gate.source == (uint8_t)GATE_SOURCE_STOP ||
+        robot->gate.source == (uint8_t)GATE_SOURCE_START) {
+        robot->enabled = false; /* the safe voltage would short the windings */
+    }
+#endif
     (void)memcpy(&robot->commands, robot->gate.command, sizeof robot->commands);
 }

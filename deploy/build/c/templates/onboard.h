@@ -35,7 +35,7 @@ typedef struct {
 
     /* the board reads */
     ${name}_commands commands;
-    bool enabled; /* false until the first arming since power-up */
+    bool enabled; /* false until the first arming since power-up; with GATE_RELEASES also in each stop */
     bool intact;  /* the self-test has passed; if not, the gate refuses to arm */
     gate_output gate; /* state, problem and events of the last step; gate.command is what commands holds */
 
