@@ -10,7 +10,7 @@ tells it. Episodes are drawn as an evaluation draws them, with another seed.
 Until the policy takes over in an episode the robot keeps what it has, a peg in its hand for example, by itself: a gate
 that arms would hold the gripper where it is, without force. A robot that falls with the gains of its policy holds its
 stance with gains of its own, where the contract has them among the robot's facts ("hold"): until a policy takes over,
-and whenever the gate holds. Gains change within BLEND, at a stop they are the policy's at once.
+and whenever the gate holds. Gains change within half a second, at a stop they are the policy's at once.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 
 from robo_rl.contract import Contract, ContractError
-from robo_rl.contract.robots import hold_gains
+from robo_rl.contract.robots import HoldGains, hold_gains
 from robo_rl.controllers.gate.codes import Source
 from robo_rl.controllers.gate.held import samples_behind
 from robo_rl.deploy.robot.drivers.driver import DriverError, Health, Identity, Mode, Samples, Settings, Silence
@@ -29,9 +29,6 @@ from robo_rl.deploy.robot.logs.step_log import Flag
 
 if TYPE_CHECKING:
     from robo_rl.sim.tasks import Task
-
-
-BLEND = 0.5  # s, from one set of gains to the other
 
 
 class Ended(NamedTuple):
@@ -56,6 +53,7 @@ class SimulatedRobot:
         from robo_rl.evaluate.evaluation import StopPolicy
         from robo_rl.learn.experience.demonstrations import contract_of
         from robo_rl.sim.env import VecEnv
+        from robo_rl.sim.plants.stance import StanceGains
 
         self.task, self._contract = task, contract_of(task)
         self.env = VecEnv(task, 1, seed, fixed=fixed, evaluation=True)
@@ -64,8 +62,8 @@ class SimulatedRobot:
         """How the episode ended in the last step; None: it goes on."""
         self._stop, self._memory = StopPolicy(task), task.first_memory(1)
         stance = all(command.start is not None for command in self._contract.commands)
-        self._hold, self._stiff = hold_gains(self._contract.robot) if stance else None, 1.0
-        """The gains of the stance, and how far they are those of the motors: 1, or 0 for the policy's."""
+        held = hold_gains(self._contract.robot) if stance else None
+        self._hold = held and StanceGains(held, task.spec.control_period)
         self._begun = self._moved = False
         """Whether the policy has taken over in this episode, and whether time went on since the last ``read``."""
         self._samples: dict[str, tuple[np.ndarray, int]] = {}
@@ -98,7 +96,9 @@ class SimulatedRobot:
         step = self.env.step(told if self._begun or self._hold else self._keep())
         self._moved, self.ended = True, None
         if len(step.ids):
-            self._begun, self._stiff = False, 1.0
+            self._begun = False
+            if self._hold:
+                self._hold.restart()
             flags = Flag.SUCCEEDED if bool(step.succeeded[0]) else Flag.FAILED if bool(step.failed[0]) else Flag.NONE
             self.ended = Ended(flags, self._told(step.final_signals, self._samples))
             self._samples = {}
@@ -117,15 +117,9 @@ class SimulatedRobot:
 
     def _set_gains(self, mode: Mode) -> None:
         """Let the motors' gains go on towards those that this mode asks for."""
-        if self._hold is None:
-            return
-        step = self.task.spec.control_period / BLEND
-        change = {Mode.HOLD: step, Mode.POLICY: -step}.get(mode, -1.0)
-        self._stiff = min(1.0, max(0.0, self._stiff + change))
-        for name, held in self._hold._asdict().items():
-            own = getattr(self.env.plant.nominal, name)[0]
-            gains = own + self._stiff * (own.new_tensor(held) - own)
-            self.env.plant.param(name)[0] = gains * float(self.env.drawn[name][0])
+        if self._hold:
+            scale = {name: float(self.env.drawn[name][0]) for name in HoldGains._fields}
+            self._hold.move(self.env.plant, mode, scale)
 
     def _told(self, signals: Mapping[str, Any], before: Samples) -> dict[str, tuple[np.ndarray, int]]:
         values = {name: value[0].numpy() for name, value in signals.items()}

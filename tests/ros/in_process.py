@@ -38,8 +38,9 @@ class Step:
 class Pair:
     """A twin and a session that are stepped in turn."""
 
-    def __init__(self, file: str) -> None:
-        self.bundle, self.twin = Bundle.read(file), make_twin("", bundle=file)
+    def __init__(self, file: str, task: str = "") -> None:
+        """``task`` is that of the policy, where it is not included."""
+        self.bundle, self.twin = Bundle.read(file), make_twin(task, bundle=file)
         self.signals = {signal.name: signal for signal in self.twin.spec.signals}
         self.wires = signal_wires(self.bundle.contract.signals, {})
         self.outlets: dict[tuple[str, str], list[Wire]] = {}
@@ -94,6 +95,7 @@ class Pair:
     def _move(self, decision: Decision) -> None:
         sent = decision.send
         commands = None if sent is None else self.session.config.commands_by_name(sent)
+        self.twin.set_source(decision.output.source)
         self.moved = self.twin.step(commands)
 
     def engage(self, seconds: float) -> None:

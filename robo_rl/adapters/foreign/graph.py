@@ -24,6 +24,8 @@ from robo_rl.evaluate.evaluation import Conditions, GraphPolicy, rollout_signals
 
 TOLERANCE = 1e-6
 """Between bundle and the other's runtime: actions relative to the largest, commands in units of their range."""
+EPISODES = 64
+"""From which test vectors are recorded."""
 SAMPLES = 1000
 
 
@@ -111,7 +113,7 @@ def write(task: AdoptedWalk, network: nn.Module, runtime: Runtime, out: Path, tr
         algorithm=trainer.replace(" ", "-"), seed=0, environment_steps=0, configuration_digest="",
         source=source.label if source else "", source_digest=source.digest if source else "", versions={},
     )  # fmt: skip
-    seen = rollout_signals(task, GraphPolicy(policy), Conditions(episodes=64, seed=7))
+    seen = rollout_signals(task, GraphPolicy(policy), Conditions(episodes=EPISODES, seed=7))
     network_error = compare(task, network, runtime)
     bundle = write_bundle(policy, provenance, seen, out, recorded=theirs)
     found = Agreement(network_error, follow(bundle, theirs, seen))

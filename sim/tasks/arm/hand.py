@@ -39,14 +39,14 @@ class ToolHand:
             Signal(
                 "tool_linear_velocity", XYZ, "m/s", "base", (-SPEED,) * 3, (SPEED,) * 3, noise=(0.005,) * 3, delay=DELAY
             ),
-            *_gripper_signals(card),
+            *gripper_signals(card),
         )
         self.commands = (
             Command(
                 "tool_position_target", XYZ, "m", "base", lower, upper, safe="hold", stop="hold", law=card.tool_law,
                 feedback="tool_position",
             ),
-            *_gripper_commands(card),
+            *gripper_commands(card),
         )  # fmt: skip
         self.memory: tuple[StateBlock, ...] = (StateBlock("tool", (3,), at_home),)
         self.motion_size = 3
@@ -99,8 +99,8 @@ class JointHand:
         self.stops = torch.tensor([limits[0]]), torch.tensor([limits[1]])
         wide = torch.tensor([[BESIDE, BESIDE, 0.0]])
         self.box = torch.tensor([lower]) - wide, torch.tensor([upper]) + wide
-        self.signals = (*self.joints.signals(), *_gripper_signals(card))
-        self.commands = (*self.joints.commands(), *_gripper_commands(card))
+        self.signals = (*self.joints.signals(), *gripper_signals(card))
+        self.commands = (*self.joints.commands(), *gripper_commands(card))
         self.memory: tuple[StateBlock, ...] = (
             StateBlock("joints", (count,), card.home),
             StateBlock("target", (count,), card.home),
@@ -181,7 +181,8 @@ def _grip(card: ArmCard, action: Any) -> dict[str, Any]:
     return {"gripper_position_target": opened(card.gripper.joint, action[:, 3:])} if card.fingers else {}
 
 
-def _gripper_signals(card: ArmCard) -> tuple[Signal, ...]:
+def gripper_signals(card: ArmCard) -> tuple[Signal, ...]:
+    """How far it is open, of an arm that has one."""
     if card.fingers is None:
         return ()
     jaw, unit = card.gripper.joint, card.gripper.unit
@@ -190,8 +191,8 @@ def _gripper_signals(card: ArmCard) -> tuple[Signal, ...]:
     return (Signal("gripper_position", (jaw.name,), unit, "gripper", *limits, noise=(0.005 * width,), delay=DELAY),)
 
 
-def _gripper_commands(card: ArmCard) -> tuple[Command, ...]:
-    """In a stop it closes slowly, and keeps what it holds."""
+def gripper_commands(card: ArmCard) -> tuple[Command, ...]:
+    """Of an arm that has one: in a stop it closes slowly, and keeps what it holds."""
     if card.fingers is None:
         return ()
     jaw, unit = card.gripper.joint, card.gripper.unit

@@ -34,10 +34,12 @@ from std_msgs.msg import String
 from std_srvs.srv import Trigger
 
 from robo_rl.contract import Signal
+from robo_rl.controllers.gate.codes import Source
 from robo_rl.deploy.robot.named_values import texts_by_name
 from robo_rl.deploy.robot.supervisor import SignalSafeEvent
 from robo_rl.ros import quality
 from robo_rl.ros.faults import Fault, FaultError, FaultInjector
+from robo_rl.ros.gate_topic import listen_to_gate
 from robo_rl.ros.interfaces import importable
 from robo_rl.ros.message_encoding import compose
 from robo_rl.ros.reading import READERS, MessageError, read, stamp_ns
@@ -127,6 +129,8 @@ class TwinNode(Node):
         self._set_back = False
         """Whether the newest command is older than the one before: its sender's clock was set back."""
         self._listen(command_wires(spec.commands, get("command_message")))
+        if self.twin.stance:
+            listen_to_gate(self, "policy", self._on_gate)
         self._clock_topic = self.create_publisher(Clock, "/clock", quality.SENSOR) if self.lockstep else None
         quantities = self.twin.truth()
         self._has_base = all(wire.name in quantities for wire in TRUTH)
@@ -189,6 +193,9 @@ class TwinNode(Node):
                 self._received.notify()
 
         return receive
+
+    def _on_gate(self, told: dict[str, Any]) -> None:
+        self.twin.set_source(Source[told["source"]])
 
     def _on_parameters(self, parameters: list[Any]) -> SetParametersResult:
         for parameter in parameters:

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from robo_rl.contract.channels import feedback
+from robo_rl.controllers.gate.codes import Source
 from robo_rl.deploy.robot.realtime import require_period
 from robo_rl.sim.accelerate.fuse import streams
 from robo_rl.sim.large_signals import LargeSignals
@@ -29,6 +30,8 @@ class Twin:
     """Names of further arguments that this kind of robot takes."""
     held = True
     """Whether the robot is held at its initial state until its actuators are first commanded."""
+    stance: Any = None
+    """The gains of its stance (``StanceGains``), of a robot that falls with those of its policy."""
 
     def __init__(
         self,
@@ -89,6 +92,9 @@ class Twin:
     def time(self) -> float:
         """s since the beginning."""
         return self.steps * self.period
+
+    def set_source(self, source: Source) -> None:
+        """What the gate's commands are made of from now on: only a robot with a stance moves differently."""
 
     def _make_plant(self) -> Any:
         return self.task.make_plant(1, "cpu")

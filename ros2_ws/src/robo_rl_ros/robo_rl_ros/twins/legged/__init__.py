@@ -1,4 +1,8 @@
-"""The simulated legged robot: MuJoCo, with the position control at the rate of its motors."""
+"""The simulated legged robot: MuJoCo, with the position control at the rate of its motors.
+
+One that falls with the gains of its policy has gains of a stance in its card. It hangs, its soles on the ground, until
+the gate says that a policy commands, and has the stance's gains as long, and whenever the gate holds.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +13,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from robo_rl.contract.robots import hold_gains
+from robo_rl.controllers.gate.codes import Source
+from robo_rl.deploy.robot.drivers.driver import MODES, Mode
 from robo_rl.ros.twins.hand import hand
 from robo_rl.ros.twins.twin import Twin
+from robo_rl.sim.plants.stance import StanceGains
 from robo_rl.sim.robots.legged import LeggedCard
 from robo_rl.sim.tasks import Task
 
@@ -42,14 +50,34 @@ class WalkingTwin(Twin):
         card = task.spec.robot
         assert isinstance(card, LeggedCard)
         self.stand = torch.tensor([[joint.stand for joint in card.joints]])
+        held = hold_gains(card.facts())
+        self.stance = held and StanceGains(held, task.spec.control_period)
         super().__init__(task, seed, delay, noise, miswired)
+
+    def set_source(self, source: Source) -> None:
+        self.mode = Mode.HOLD if source is Source.START else MODES.get(source, Mode.HOLD)
+        self.hangs &= self.hung or self.mode is not Mode.POLICY
+
+    def passive(self) -> dict[str, Tensor]:
+        return {c.name: self.stand for c in self.spec.commands} if self._stands() else super().passive()
+
+    def _stands(self) -> bool:
+        """Whether it holds its stance by itself."""
+        return self.stance is not None and self.mode is Mode.HOLD
 
     def _draw(self, seed: int) -> tuple[Tensor, dict[str, Tensor]]:
         return torch.zeros(1, self.task.goal_size), {}  # the operator's own: see ``setpoints``
 
+    @property
+    def _height(self) -> float:
+        """m, of the base where it hangs."""
+        return HANG if self.hung else self.plant.height
+
     def _place(self) -> None:
-        height = HANG if self.hung else self.plant.height
-        self._put([0.0, 0.0, height], [0.0, 0.0, 0.0, 1.0], [0.0] * 3, [0.0] * 3, self.stand, 0.0 * self.stand)
+        self.mode, self.hangs = Mode.HOLD, self.hung or self.stance is not None
+        if self.stance:
+            self.stance.restart()
+        self._put([0.0, 0.0, self._height], [0.0, 0.0, 0.0, 1.0], [0.0] * 3, [0.0] * 3, self.stand, 0.0 * self.stand)
 
     def _put(self, position: Any, orientation: Any, velocity: Any, rates: Any, joints: Tensor, speeds: Tensor) -> None:
         base = (
@@ -67,12 +95,14 @@ class WalkingTwin(Twin):
         }
 
     def _move(self, commands: Mapping[str, Tensor]) -> None:
+        if self.stance:
+            self.stance.move(self.plant, self.mode)
         self.plant.step(commands)
-        if self.hung:
+        if self.hangs:
             truth = self.plant.truth()
             still = [0.0] * 3
             joints, speeds = truth["joint_position"], truth["joint_velocity"]
-            self._put([0.0, 0.0, HANG], [0.0, 0.0, 0.0, 1.0], still, still, joints, speeds)
+            self._put([0.0, 0.0, self._height], [0.0, 0.0, 0.0, 1.0], still, still, joints, speeds)
 
     def _be_handled(self) -> None:
         truth = self.plant.truth()
