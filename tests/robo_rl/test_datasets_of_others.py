@@ -130,7 +130,7 @@ def test_files_of_robosuite_and_maniskill_are_told_from_robomimics(tmp_path: Pat
 def test_learning_from_what_others_recorded_is_refused_with_what_can_be_done_with_it(tmp_path: Path) -> None:
     task = PlaceDirect()
     with pytest.raises(
-        DemonstrationError, match=r"so101: expected demonstrations of robo-rl, .* 'robo-rl demos check'"
+        DemonstrationError, match=r"so101: expected demonstrations of robo-rl, .* 'robo-rl adopt' makes"
     ):
         tensors_of(so101(tmp_path / "so101"), task)
     with pytest.raises(

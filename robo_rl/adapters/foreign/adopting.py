@@ -50,7 +50,10 @@ class Found:
 def read_bytes(path: Path) -> bytes:
     """The bytes of a policy's file; AdoptionError where it is none."""
     if not path.is_file():
-        raise AdoptionError(f"{path}: there is no such file; expected a policy, one of {', '.join(KINDS)}")
+        raise AdoptionError(
+            f"{path}: there is no such file; expected a policy, one of {', '.join(KINDS)}, "
+            "or the folder of a LeRobotDataset"
+        )
     if path.stat().st_size > MOST:
         raise AdoptionError(f"{path}: {path.stat().st_size} bytes; expected at most {MOST}")
     return path.read_bytes()

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import tyro
 
+from robo_rl.commands.exporting import adopt_recording
 from robo_rl.console import give, say, say_next
 from robo_rl.files.escaping import shell_word
 
@@ -23,10 +24,13 @@ def main(
     written with blanks and reasons. Fill them in and give the same command again. Then the bundle is compared with
     the trainer's own runtime, walks in simulation, and if it falls, the usual mistakes are searched.
 
+    Or FILE is the folder of a LeRobotDataset of an arm. Likewise described, it becomes a task and demonstrations,
+    on which 'robo-rl train' trains a policy.
+
     With --json: file, description, task, blanks, and after the bundle: difference, success, mistake.
 
     Args:
-        file: The policy's file.
+        file: The policy's file, or the folder of a recording.
         config: Files of its trainer that describe it (deploy.yaml, env.yaml, agent.yaml, rl_sar's and unitree_rl_gym's
             YAML); by default those that are beside it.
         robot: The robot, a name or the path of a card.
@@ -40,8 +44,10 @@ def main(
 
     folder = out or Path(f"{file.stem}-adopted")
     toml, task_file, bundle = folder / "policy.toml", folder / "policy_task.py", folder / "policy.onnx"
-    given: dict[str, Any] = description.parse(toml) if toml.is_file() else {}
     said = {"robot": robot, "rate": rate, "joints": list(joints) or None}
+    if file.is_dir():
+        return adopt_recording.adopt(file, folder, said, _again(out), json)
+    given: dict[str, Any] = description.parse(toml) if toml.is_file() else {}
     given |= {key: value for key, value in said.items() if value is not None}
     files = list(config) or adopting.near(file)
     folder.mkdir(parents=True, exist_ok=True)

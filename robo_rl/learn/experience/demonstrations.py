@@ -224,8 +224,8 @@ def _opened(path: Path, what: str, refusal: type[ValueError]) -> tuple[dict[str,
     if path.is_dir() or path.suffix in (".hdf5", ".h5"):
         raise refusal(
             f"{path}: expected {what} of robo-rl, a file *.safetensors. Of a LeRobotDataset that robo-rl wrote, "
-            "'robo-rl demos convert' makes one; what others recorded can be checked by 'robo-rl demos check', not "
-            "learnt from: it has not what a task here measures"
+            "'robo-rl demos convert' makes one. Of what others recorded with an arm, 'robo-rl adopt' makes a task and "
+            "demonstrations for it; it has not what other tasks measure"
         )
     try:
         tensors, told = checkpoint.load(path)
