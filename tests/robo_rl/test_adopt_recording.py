@@ -182,3 +182,35 @@ def test_other_columns_than_joints_and_targets_are_refused(tmp_path: Path) -> No
     data = Dataset("t", "r", 30.0, np.zeros(3, int), {"observation.state": np.zeros((3, 6), np.float32)})
     with pytest.raises(DatasetError, match=r"column 'action' is .*; expected positions of joints, and targets"):
         arm_recording.draft(data, {}, "wave")
+
+
+def test_texts_of_several_lines_are_refused_before_a_description_is_written(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.chdir(tmp_path)
+    recorded(tmp_path, use_degrees=True, robot='x\nrobot = "panda"\n\x1b[2J')
+    with pytest.raises(DatasetError, match=r"robot_type is .*; expected a line") as refusal:
+        adopt.main(Path("wave"))
+    assert str(refusal.value).isprintable()
+    assert not (tmp_path / "wave-adopted").exists()
+
+
+def test_a_link_to_another_file_is_refused_without_what_is_in_it(tmp_path: Path) -> None:
+    folder, _ = recorded(tmp_path, use_degrees=True)
+    (file,) = folder.glob("data/*/*.parquet")
+    file.unlink()
+    (tmp_path / "secret").write_text("root:x:0:0")
+    file.symlink_to(tmp_path / "secret")
+    with pytest.raises(DatasetError, match=r"can't be read as Parquet") as refusal:
+        lerobot.read(folder)
+    assert "root:x" not in str(refusal.value)
+
+
+def test_names_in_a_table_of_motors_are_joints(tmp_path: Path) -> None:
+    folder, _ = recorded(tmp_path, use_degrees=True)
+    info = folder / "meta/info.json"
+    told = json.loads(info.read_text())
+    for name in ("observation.state", "action"):
+        told["features"][name]["names"] = {"motors": [f"main_{joint.name}" for joint in JOINTS]}
+    info.write_text(json.dumps(told))
+    found, reasons = arm_recording.draft(lerobot.read(folder), {}, "wave")
+    assert found["joints"] == [joint.name for joint in JOINTS]
+    assert "before LeRobot 0.3" in reasons["calibration"]

@@ -161,6 +161,10 @@ RULES = (
     Rule(r".*: lerobot-.*", skip=HARDWARE),
     Rule(r".*: robo-rl (adopt|verify .*-adopted/).*", skip="needs files of other trainers; test_adopt.py makes them"),
     Rule(
+        r"bring-your-policy\.md: robo-rl (train so101-pick|export runs/recorded).*",
+        skip="needs a recording of LeRobot's; tests/robo_rl/test_adopt_recording.py makes one",
+    ),
+    Rule(
         r"firmware\.md: \(cd crazyflie_app && make .*",
         skip="needs the firmware's sources, which the line above fetches",
     ),

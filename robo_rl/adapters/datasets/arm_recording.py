@@ -29,6 +29,7 @@ from robo_rl.deploy.robot.drivers.bus_servos.calibration import FEETECH_OFFSET, 
 from robo_rl.deploy.robot.drivers.bus_servos.joints import FULL_TURNS, STEP, WIDER
 from robo_rl.deploy.robot.drivers.bus_servos.lerobot_units import DEGREES
 from robo_rl.deploy.robot.drivers.driver import DriverError
+from robo_rl.files.escaping import printable
 from robo_rl.sim.robots.arm import ArmCard, load_arm
 from robo_rl.sim.robots.mechanism import DrivenJoint
 
@@ -87,19 +88,19 @@ def draft(data: Dataset, given: Mapping[str, Any], recording: str) -> tuple[dict
     told |= {"units": BLANK, "calibration": BLANK}
     if data.left_out:
         told["images"] = BLANK
-    old = any(name.startswith(OLD) for name in data.names.get(STATE, ()))
+    called, seen = [printable(name)[:40] for name in data.names.get(STATE, ())][:8], list(map(printable, data.left_out))
+    old = any(name.startswith(OLD) for name in called)
     reasons = {
-        "robot": f"a robot of robo-rl, or PATH/TO/card.toml; the data say '{data.robot[:60]}'",
+        "robot": f"a robot of robo-rl, or PATH/TO/card.toml; the data say '{printable(data.robot)[:60]}'",
         "rate": "Hz, as recorded",
-        "joints": f"the joint of each of the {data.columns[STATE].shape[1]} numbers; "
-        f"the data call them {list(data.names.get(STATE, ()))[:8]}",
+        "joints": f"the joint of each of the {data.columns[STATE].shape[1]} numbers; the data call them {called}",
         "units": '"degrees" (LeRobot\'s use_degrees=true), "percent" (false: -100 to 100 between the stops; a gripper '
         'is 0 to 100 with both), or "radians" of the model; the data don\'t say'
         + ("; before LeRobot 0.3 it was degrees" if old else ""),
         "calibration": 'LeRobot\'s calibration file of the arm that was recorded, beside this file, or "model": each '
         "joint was calibrated from stop to stop, as the model's"
         + ("; names are those of before LeRobot 0.3, whose zeros were others: say them in [zero]" if old else ""),
-        "images": f'"drop": learn without {list(data.left_out)[:4]}',
+        "images": f'"drop": learn without {seen[:4]}',
         "history": "measured positions that the policy sees, with the newest",
     }
     told["history"] = 1

@@ -232,6 +232,8 @@ def _shape(path: Path, name: str, feature: Any) -> tuple[str, int] | None:
 def _names(feature: Any, column: np.ndarray) -> tuple[str, ...]:
     """Of a column's elements, where there is one for each."""
     names = feature.get("names")
+    if isinstance(names, dict) and len(names) == 1:  # {"motors": [...]}, as v2.0 may have them
+        (names,) = names.values()
     size = column.shape[1] if column.ndim == 2 else 1
     good = isinstance(names, list) and len(names) == size and all(isinstance(name, str) for name in names)
     return tuple(names) if good else ()
