@@ -11,6 +11,7 @@ INDEX = $$(command -v nvidia-smi >/dev/null || ! $(BIN)/python -c "$(REACH)" 2>/
 # Byte code of 26,000 files takes pip 90 seconds: Python makes that of the files that it imports, when it does.
 # An editable installation warns of itself in a block of exclamation marks, which nobody has to act on.
 INSTALL = PYTHONWARNINGS='ignore:Editable installation' $(BIN)/python -m pip install --quiet --no-compile $(INDEX) -c constraints.txt --build-constraint constraints.txt -e
+EXTRAS = train,sign$(shell command -v nvidia-smi >/dev/null && echo ,gpu)
 # A folder with ROS's launch system as wheels, for tests of launch files: PyPI does not have it.
 ROS_WHEELS ?= ../shared/wheels
 
@@ -35,13 +36,14 @@ setup-dev: .venv/installed-dev ## and what its own tests, checks and docs need b
 .venv/installed: pyproject.toml constraints.txt | .venv/made
 	$(BIN)/python -m pip install --quiet --upgrade -c constraints.txt pip
 	@echo "Installing robo-rl and its dependencies (some minutes)"
-	@$(INSTALL) '.[train,sign$(shell command -v nvidia-smi >/dev/null && echo ,gpu)]'
+	@$(INSTALL) '.[$(EXTRAS)]'
 	@touch $@
 
-.venv/installed-dev: .venv/installed
-	@echo "Installing what tests and checks need besides"
-	@$(INSTALL) '.[dev]'
-	@touch $@
+.venv/installed-dev: pyproject.toml constraints.txt | .venv/made
+	$(BIN)/python -m pip install --quiet --upgrade -c constraints.txt pip
+	@echo "Installing robo-rl, its dependencies, and what tests and checks need besides (some minutes)"
+	@$(INSTALL) '.[$(EXTRAS),dev]'
+	@touch .venv/installed $@
 
 demo: setup ## train a quadrotor, export it, prove the file, and make a report with a video in demo/
 	@BIN=$(BIN) sh examples/demo.sh
