@@ -115,7 +115,7 @@ def test_it_is_drawn_filmed_reported_and_recorded(
 ) -> None:
     picture, film, page = tmp_path / "cart.png", tmp_path / "cart.mp4", tmp_path / "report.html"
     robo("play", run_folder, "--picture", picture)
-    robo("play", run_folder, "--video", film, "--seconds", 1)
+    robo("play", run_folder, "--video", film, "--seconds", 1, "--fps", 5)
     assert picture.stat().st_size > 10_000
     assert film.stat().st_size > 5_000
     robo("report", run_folder, "--episodes", 50, "--out", page)
