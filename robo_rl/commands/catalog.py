@@ -19,20 +19,20 @@ FILE = Path(__file__).with_name("catalog.json")
 HEAVY = ("torch", "mujoco", "scipy")
 
 
-def from_file(part: str) -> dict[str, dict[str, Any]]:
+def stored(part: str) -> dict[str, dict[str, Any]]:
     """What the file has under ``part`` ("tasks", "robots", "figures"), by name."""
     return {entry["name"]: entry for entry in json.loads(FILE.read_text())[part]}
 
 
 def of_robots(part: str, names: Sequence[str]) -> list[dict[str, Any]]:
     """``part`` ("robots" or "figures") of robots, computed of cards that the file does not have, which needs torch."""
-    known, compute = from_file(part), {"robots": robots, "figures": figures}[part]
+    known, compute = stored(part), {"robots": robots, "figures": figures}[part]
     return [entry for name in names for entry in ([known[name]] if name in known else compute([name]))]
 
 
 def tasks_of_packages(refused: list[str]) -> list[dict[str, Any]]:
     """The facts of tasks of installed packages; messages about those that can't be read go into ``refused``."""
-    names = sorted({point.name for point in entry_points(group="robo_rl.tasks")} - set(from_file("tasks")))
+    names = sorted({point.name for point in entry_points(group="robo_rl.tasks")} - set(stored("tasks")))
     try:
         return tasks(names, refused) if names else []
     except ModuleNotFoundError as missing:

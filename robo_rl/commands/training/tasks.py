@@ -17,7 +17,7 @@ def main(json: bool = False) -> int:
         json: Print one JSON object on the last line of stdout.
     """
     refused: list[str] = []
-    tasks = [*included.from_file("tasks").values(), *included.tasks_of_packages(refused)]
+    tasks = [*included.stored("tasks").values(), *included.tasks_of_packages(refused)]
     tasks.sort(key=lambda task: task["name"])
     robots = included.of_robots("robots", robot_names())
     width = max(len(found["name"]) for found in (*tasks, *robots))
