@@ -21,6 +21,7 @@ import torch
 import yaml
 from torch import nn
 
+from robo_rl.adapters.foreign import description, statements
 from robo_rl.adapters.foreign.description import AdoptionError
 from robo_rl.commands.exporting import adopt
 from robo_rl.deploy.build.verify import verify
@@ -429,6 +430,28 @@ def test_a_clip_is_turned_to_the_robot_s_heading_at_any_attitude() -> None:
 
 
 # --- refusals -------------------------------------------------------------------------------------------------
+
+
+def test_a_scan_of_the_ground_is_refused_with_what_can_be_done(tmp_path: Path) -> None:
+    told = statements.onnx_metadata(
+        {
+            "joint_names": "a", "default_joint_pos": "0.0",
+            "observation_names": "base_ang_vel,height_scan", "observation_terms_scale": "1.0,1.0",
+            "observation_terms_clip": "-inf;inf,-inf;inf", "observation_terms_flatten_history_dim": "True,True",
+            "observation_terms_history_length": "0,0",
+        },
+        ["obs"],
+    )  # fmt: skip
+    assert told is not None
+    assert told.data["observations"][1]["term"] == "?"
+    assert "no robot here measures: train without the term; or" in told.reasons["observations[1].term"]
+    toml = (
+        'network = "n"\nrobot = "go2"\nrate = 50.0\njoints = ["a"]\ndefault = [0.0]\n[action]\nscale = 1.0\n[gains]\n'
+        'stiffness = 1.0\ndamping = 1.0\n[[observations]]\nterm = "height_scan"\n'
+    )
+    (tmp_path / "policy.toml").write_text(toml)
+    with pytest.raises(AdoptionError, match=r"observations\[0\]\.term is 'height_scan', heights of the ground"):
+        description.read(tmp_path / "policy.toml")
 
 
 def test_an_onnx_file_of_another_program_is_told_from_a_damaged_bundle(tmp_path: Path) -> None:

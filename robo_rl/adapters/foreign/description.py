@@ -26,7 +26,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from robo_rl.adapters.foreign.terms import TERMS, Term
+from robo_rl.adapters.foreign.terms import SCANS, TERMS, UNSEEN, Term
 from robo_rl.files import read_bytes
 from robo_rl.files.text import loads_toml
 
@@ -272,6 +272,8 @@ def _term(item: Any, i: int, where: str) -> Term:
     label = f"observations[{i}]"
     _require(isinstance(item, dict), where, label, item, "a table with the field 'term'")
     name = item.get("term")
+    if name in SCANS:
+        raise AdoptionError(f"{where}: {label}.term is '{name}', {UNSEEN}")
     own = isinstance(name, str) and OWN.fullmatch(name) is not None
     _require(own or name in TERMS, where, f"{label}.term", name, f"one of {sorted(TERMS)}, or own.NAME")
     settings = (

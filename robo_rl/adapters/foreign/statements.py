@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from robo_rl.adapters.foreign.description import BLANK, AdoptionError
-from robo_rl.adapters.foreign.terms import ALIASES, TERMS
+from robo_rl.adapters.foreign.terms import ALIASES, SCANS, TERMS, UNSEEN
 
 FAR = 1e29
 """Clips beyond it are none."""
@@ -66,7 +66,6 @@ def term_of(name: str, scale: Any = 1.0, clip: Any = None, history: int = 1, **s
 WHY = {
     "period": "s, of one turn of the phase",
     "order": 'of the quaternion\'s numbers: "wxyz" or "xyzw"',
-    "points": "how many numbers the scan has",
     "value": "the numbers",
 }
 """Of settings without which a term has no meaning."""
@@ -86,7 +85,9 @@ def unknown_terms(statement: Statement, names: Sequence[str]) -> None:
     for i, name in enumerate(names):
         if statement.data["observations"][i]["term"] == BLANK:
             statement.reasons[f"observations[{i}].term"] = (
-                f"the file calls it '{name}', which is not in the vocabulary: {', '.join(sorted(TERMS))}; or "
+                f"the file calls it '{name}': {UNSEEN}"
+                if name in SCANS
+                else f"the file calls it '{name}', which is not in the vocabulary: {', '.join(sorted(TERMS))}; or "
                 "own.NAME, a method of your own in the task file (docs/bring-your-policy.md)"
             )
 

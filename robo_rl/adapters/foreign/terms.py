@@ -162,6 +162,15 @@ ALIASES = {
 """What trainers call a term, and its name here. Isaac Lab's and mjlab's "joint_pos" is relative to the default."""
 
 
+SCANS = ("height_scan", "height_scanner", "height_map", "heights", "measured_heights")
+"""What trainers call heights of the ground: mdp.height_scan of Isaac Lab and mjlab, measure_heights of legged_gym."""
+UNSEEN = (
+    "heights of the ground, which no robot here measures: train without the term; or, on level ground alone, say "
+    'term = "constant" with value = a list of as many numbers as the scan has points (17 x 11 = 187 with Isaac Lab\'s '
+    "1.6 m x 1.0 m at 0.1 m), each the height at which the base stands in m, less the term's offset (0.5)"
+)
+
+
 def advance(clock: Any, angle: float) -> Any:
     """The clock (n, 2), cosine and sine, an angle (rad) later; kept on the circle."""
     cosine, sine = clock[:, 0], clock[:, 1]
