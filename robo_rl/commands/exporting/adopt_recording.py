@@ -69,8 +69,7 @@ def adopt(path: Path, folder: Path, said: dict[str, Any], again: str, json: bool
     if cut:
         say(f"  {100 * cut:.1f} % of the targets are beyond the robot's limits, and end there", json)
     words = f"{shell_word(f'{task_file}:Policy')} --demonstrations {shell_word(out)}"
-    plain, flow = f"robo-rl train {words}", f"robo-rl train {words} --bc.flow 4 --bc.chunk 8"
-    say_next([plain, f"{flow}    # one of several ways, not their mean"], json)
+    say_next([f"robo-rl train {words}"], json)
     give(facts, json)
     return 0
 
