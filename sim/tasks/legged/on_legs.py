@@ -5,6 +5,7 @@ For any number of legs and joints. A task's ``spec`` and what it learns are its 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -12,9 +13,10 @@ import torch
 from torch import Tensor
 
 from robo_rl.controllers.rotation import body_z, heading, turn_back
-from robo_rl.sim.drawing import GREEN, Arrow, Marker, Sphere
+from robo_rl.sim.drawing import GREEN, Arrow, Marker, Sphere, corners, size_of
 from robo_rl.sim.engines import Engine
 from robo_rl.sim.plants import Articulated
+from robo_rl.sim.plants.drawing import at_rest
 from robo_rl.sim.plants.physics import Physics
 from robo_rl.sim.robots.legged import LeggedCard
 from robo_rl.sim.tasks import Task, Tensors, any_of
@@ -22,8 +24,9 @@ from robo_rl.sim.tasks.legged.ranges import PUSH_TIME, PUSHES
 
 PERIOD = 0.02  # s
 LATENESS = 0.01  # s, of targets: whole steps of the usual physics, the same in every engine
-ABOVE = 0.23  # m, of arrows above the middle of a Go2
+ABOVE = 0.3  # of a robot's reach, of arrows above its highest shape
 ARROW = 0.5  # m of an arrow per m/s
+THIN, THICK = 0.018, 0.027  # of a robot's reach, the widths of arrows
 LOADED = 5.0  # N on a foot that is seen to stand
 CONTACT = (0.95, 0.75, 0.1, 0.35)  # colour of a foot that stands
 
@@ -147,16 +150,23 @@ class OnLegs(Task[Articulated]):
         up = body_z(truth["orientation"].unbind(-1))
         return {"tilts over 60 degrees": up[2] < 0.5, "base too low": self.base_height(truth)[:, 0] < self.lowest}
 
+    @functools.cached_property
+    def _reach(self) -> tuple[float, float]:
+        """m: how far the shapes reach from their middle, and how high from the base, as the robot stands."""
+        model, poses = at_rest(self.card.mechanism)
+        return size_of(model, poses), float(corners(model, poses)[..., 2].max() - poses[0, 2])
+
     def markers(self, truth: Tensors) -> list[Marker]:
         """Arrows above the robot for the commanded and the true velocity, and feet that carry a load."""
-        above = truth["position"] + truth["position"].new_tensor([0.0, 0.0, ABOVE * self.size])
+        reach, top = self._reach
+        above = truth["position"] + truth["position"].new_tensor([0.0, 0.0, top + ABOVE * reach])
         level = truth["linear_velocity"] * truth["position"].new_tensor([1.0, 1.0, 0.0])
-        found: list[Marker] = [Arrow("velocity", above, ARROW * level, 0.008 * self.size)]
+        found: list[Marker] = [Arrow("velocity", above, ARROW * level, THIN * reach)]
         if "linear_velocity_command" in truth:
             cosine, sine = heading(truth["orientation"].unbind(-1))
             x, y = truth["linear_velocity_command"].unbind(-1)
             wanted = torch.stack([cosine * x - sine * y, sine * x + cosine * y, 0.0 * x], -1)
-            found.append(Arrow("commanded velocity", above, ARROW * wanted, 0.012 * self.size, GREEN))
+            found.append(Arrow("commanded velocity", above, ARROW * wanted, THICK * reach, GREEN))
         places = truth["foot_position"].unflatten(-1, (-1, 3)).unbind(1)
         for place, load in zip(places, truth["foot_force"].unbind(-1), strict=True):
             bearing = torch.where(load[:, None] > LOADED, place, float("nan"))

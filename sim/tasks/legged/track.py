@@ -45,7 +45,7 @@ AFTER = 2.0  # s, for which the last frame is held
 ASTRAY = 0.25  # m, of heights of a G1's base, hands and feet, beyond which the clip is lost (BeyondMimic)
 TURNED = 0.5  # cosine of the angle between the verticals of robot and clip, likewise: 60 degrees
 PART = 0.25  # of the greatest torque, that an output of 1 asks for (BeyondMimic)
-CLIP = 0.06  # sizes of the robot, the radius of the balls that show the clip
+CLIP = 0.045  # sizes of the robot, the radius of the balls that show the clip
 LIMIT = 0.9  # of a joint's range, beyond which it is penalised
 
 
