@@ -25,6 +25,7 @@ from robo_rl.sim.pictures.camera import (
     goals_of,
     headings,
     middles_of,
+    points_of,
     surrounded,
 )
 from robo_rl.sim.pictures.film import picture, since_start
@@ -165,11 +166,15 @@ def _on_its_way(motion: Motion, steps: np.ndarray, size: tuple[int, int]) -> np.
 def _panels(motion: Motion, steps: np.ndarray, size: tuple[int, int]) -> np.ndarray:
     """Pictures of one robot side by side, by a camera that stays with it."""
     scene, azimuth = arrange(motion), headings(motion.part(slice(steps[0], steps[-1] + 1)))[0] + BESIDE
-    middles, distance = middles_of(motion), distance_of(motion.part(slice(steps[-1], None)), size)
+    middles, distance = middles_of(motion)[steps, 0], distance_of(motion.part(slice(steps[-1], None)), size)
+    if not scene.surrounded:  # with all that belongs to it, and where it is to go
+        seen = [points_of(motion.part(slice(k, k + 1)), scene) for k in steps]
+        whole = [frame(points, 0.1 * scene.size, size, azimuth, scene.elevation) for points in seen]
+        middles, distance = np.array([at for at, _ in whole]), max(distance, *(away for _, away in whole))
     pictures = []
     with Stage(motion.model, 1, size, distance / 3) as stage:
-        for k in steps:
-            stage.look(middles[k, 0], distance, azimuth, scene.elevation)
+        for k, middle in zip(steps, middles, strict=True):
+            stage.look(middle, distance, azimuth, scene.elevation)
             pictures.append(picture(stage, motion, k, scene.size))
     return np.concatenate(pictures, 1)
 
