@@ -117,7 +117,8 @@ class Scene:
             if planes:
                 height = float(self.model.geom_pos[planes[0], 2])
             elif not has_ground(self.model):
-                lines = np.concatenate([m.points[..., 2].ravel() for m in first.markers if isinstance(m, Line)] or [[]])
+                heights = (m.points[..., 2].ravel() for m in first.markers if isinstance(m, Line))
+                lines = np.concatenate([np.zeros(0), *heights])
                 below = float(first.poses[..., 2].min()) - 4.0 * self.size
                 height = float(np.nanmin(lines)) if np.isfinite(lines).any() else below
         elif self.model is None:
