@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 MIB = 1 << 20
+PICOLIBC = "/usr/lib/picolibc/riscv64-unknown-elf/picolibc.specs"
+"""Of Debian's picolibc-riscv64-unknown-elf, where its compiler doesn't look by itself."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,7 @@ TARGETS = {
         ),
         Target(
             "riscv32", "RISC-V RV32IMC, no FPU",
-            ("-march=rv32imc", "-mabi=ilp32", "-mcmodel=medany", "--specs=picolibc.specs", "-nostartfiles"),
+            ("-march=rv32imc", "-mabi=ilp32", "-mcmodel=medany", f"--specs={PICOLIBC}", "-nostartfiles"),
             "virt", flash=(0x8000_0000, 4 * MIB), ram=(0x8040_0000, 4 * MIB),
             compiler="riscv64-unknown-elf-", emulator="qemu-system-riscv32",
         ),
