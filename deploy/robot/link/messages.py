@@ -256,7 +256,8 @@ class Weights:
 
     @staticmethod
     def parse(payload: bytes) -> Weights:
-        return Weights(*struct.unpack_from("<II", payload), payload[8:])
+        total, offset = struct.unpack_from("<II", payload)
+        return Weights(total, offset, payload[8:])
 
 
 Message = Hello | Signals | Sample | Commands | Fault | Statistics | Ask | Refusal | Progress | Pull | Weights
