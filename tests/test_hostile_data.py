@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import struct
+import zipfile
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +15,7 @@ import numpy as np
 import pytest
 
 from robo_rl.adapters.datasets import lerobot, robomimic
+from robo_rl.adapters.foreign.adopting import find
 from robo_rl.deploy.robot.bundle.signing import read_trusted, sign
 from robo_rl.deploy.robot.drivers.bus_servos import calibration, robot_file
 from robo_rl.deploy.robot.drivers.vesc.robot_file import read_robot_file as read_car_file
@@ -25,6 +27,7 @@ from robo_rl.sim.env import VecEnv
 from robo_rl.sim.env_state import EnvState
 from robo_rl.sim.models import read_model
 from robo_rl.sim.scenes.tracks.courses import read_course
+from robo_rl.sim.tasks.legged.clips.files import read_clip
 from robo_rl.sim.tasks.loading import load_task
 from robo_rl.sweeps import sweep
 from tests.test_hostile_files import RUN, refuse  # noqa: F401 (a fixture)
@@ -518,3 +521,70 @@ def test_keys(make: Make, refuse: Any) -> None:  # noqa: F811
 def test_results_of_transfer(make: Make, refuse: Any) -> None:  # noqa: F811
     task = load_task("quadrotor-hover")
     assert refuse(lambda path: read_transfer(path, task), make)
+
+
+# --- clips, and policies of other trainers ----------------------------------------------------------------------
+
+
+def header(shape: tuple[int, ...], kind: str = "<f8") -> bytes:
+    """Of a .npy file."""
+    text = str({"descr": kind, "fortran_order": False, "shape": shape})
+    text += " " * (63 - (len(text) + 10) % 64) + "\n"
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text.encode()
+
+
+def packed(name: str, members: dict[str, bytes]) -> Make:
+    def make(folder: Path) -> Path:
+        path = folder / name
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
+            for member, data in members.items():
+                file.writestr(member, data)
+        return path
+
+    return make
+
+
+CODE = b"\x80\x04cos\nsystem\n(S'touch ESCAPED'\ntR."
+CLIPS = {
+    "bomb": packed("c.npz", {"position.npy": header((50, 10**7)) + bytes(1 << 25)}),
+    "endless": packed("c.npz", {"position.npy": header((10**15, 3))}),
+    "code": packed("c.npz", {"position.npy": CODE, "time.npy": header((9,), "__import__('os').abort()")}),
+    "elsewhere": packed("c.npz", {"../../ESCAPED": b"x"}),
+    "lines": written("c.csv", "\n" * (1 << 22)),
+    "a field": written("c.csv", 'time,x\n"' + "1" * (1 << 22)),
+    "pipe": pipe("c.npz"),
+    "device": device("c.csv"),
+    "hole": hole("c.npz", b"PK\x03\x04"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", CLIPS)
+def test_clips(what: str, refuse: Any) -> None:  # noqa: F811
+    assert refuse(lambda path: read_clip(path, ("a", "b")), CLIPS[what])
+
+
+def claimed(shape: list[int]) -> bytes:
+    """A tensor in the header of safetensors, and none after it."""
+    head = json.dumps({"actor.0.weight": {"dtype": "F32", "shape": shape, "data_offsets": [0, 0]}}).encode()
+    return struct.pack("<Q", len(head)) + head
+
+
+POLICIES = {
+    "code": written("p.pt", CODE),
+    "bomb": packed("p.pt", {"archive/data.pkl": bytes(1 << 27), "archive/version": b"3"}),
+    "bomb of stable-baselines3": packed("p.zip", {"data": b"{}", "policy.pth": bytes(1 << 27)}),
+    "endless": written("p.safetensors", claimed([10**6, 10**6])),
+    "negative": written("p.safetensors", claimed([-1, 4])),
+    "aliases": written("p.yaml", "a0: &a0 [x]\n" + "".join(
+        f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]\n" for i in range(1, 12))),
+    "deep": written("p.yaml", "a: " + "[" * 4_000),
+    "tag": written("p.yaml", "models: !!python/object/apply:os.system ['touch ESCAPED']\npipeline: {}\n"),
+    "pipe": pipe("p.pt"),
+    "device": device("p.yaml"),
+    "hole": hole("p.safetensors"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", POLICIES)
+def test_policies_of_other_trainers(what: str, refuse: Any) -> None:  # noqa: F811
+    assert refuse(lambda path: find(path, {}), POLICIES[what])
