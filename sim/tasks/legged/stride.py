@@ -80,7 +80,7 @@ class Stride:
         speed = math.sqrt(self.size)  # alike walks go with the square root of the length (Froude)
         self.flat = all((np.abs(data.xaxis[self._axes(card, leg), 1]) > FLAT).all() for leg in self.limbs.legs)
         """Whether no leg can step aside: the stride leads ahead and back."""
-        speeds = np.array([speed, speed, 1.0]) * ([1.0, NONE, NONE] if self.flat else 1.0)
+        speeds = np.array([speed, speed * NONE, NONE] if self.flat else [speed, speed, 1.0])
         self.fastest = np.array(FASTEST) * speeds
         self.slowest = np.array(SLOWEST) * speeds
         self.centre = data.subtree_com[indices.base].copy()
