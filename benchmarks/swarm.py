@@ -65,7 +65,8 @@ def flown(task: Any, policy: Any, episodes: int) -> dict[str, Any]:
     for name, count, columns in (("columns 10 %", episodes, 0.1), ("columns 20 %", -(-3 * episodes // 10), 0.2)):
         flights = rollout(task, policy, Conditions(episodes=count, fixed={"columns": columns}), None)
         found = flights.summary()
-        told[name] = {key: found[key] for key in ("episodes", "success", "success_low", "success_high")} | {
+        kept = ("episodes", "success", "success_low", "success_high", "formation_mean_m")
+        told[name] = {key: found[key] for key in kept if key in found} | {
             "robots_without_fault": 1 - found["lost_mean_1"],
             "robots_within": 1.96 * float(flights.errors["lost"].std()) / math.sqrt(count),
             "robots_that_hit": found["hit_mean_1"],
