@@ -6,6 +6,7 @@ whose middle columns stand, also where places of the ring pass. So each leaves i
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Mapping
 from typing import Any
@@ -51,10 +52,11 @@ class SwarmFormation(SwarmSwap):
 
     def __init__(self, card: MultirotorCard | None = None) -> None:
         super().__init__(card)
-        for name in ("goal/swap", "goal/heights"):
-            del self.spec.ranges[name]
-        self.spec.ranges["goal/cells"] = Range.fixed(0.0, 1.0, count=ROWS * SIDE // TEAM)
-        self.spec.ranges["goal/turn"] = Range.fixed(0.0, 1.0)
+        left_out = ("goal/swap", "goal/heights")
+        ranges = {name: drawn for name, drawn in self.spec.ranges.items() if name not in left_out}
+        ranges["goal/cells"] = Range.fixed(0.0, 1.0, count=ROWS * SIDE // TEAM)
+        ranges["goal/turn"] = Range.fixed(0.0, 1.0)
+        self.spec = dataclasses.replace(self.spec, ranges=ranges)
 
     def facts(self) -> dict[str, Any]:
         own = super().facts()

@@ -6,6 +6,7 @@ nobody else has in the whole episode. So ways cross again and again, and who is 
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
@@ -33,8 +34,9 @@ class SwarmGoals(SwarmSwap):
 
     def __init__(self, card: MultirotorCard | None = None) -> None:
         super().__init__(card)
-        del self.spec.ranges["goal/swap"]
-        self.spec.ranges["goal/heights"] = Range.fixed(0.5, 1.5, count=1 + GOALS, unit="m")
+        ranges = {name: drawn for name, drawn in self.spec.ranges.items() if name != "goal/swap"}
+        ranges["goal/heights"] = Range.fixed(0.5, 1.5, count=1 + GOALS, unit="m")
+        self.spec = dataclasses.replace(self.spec, ranges=ranges)
 
     def facts(self) -> dict[str, Any]:
         own = super().facts()

@@ -80,7 +80,7 @@ class SwarmSwap(QuadrotorRates):
         Encoder("peers", (TEAM - 1, 19), "attention", (32, 32), 32),
         Encoder("columns", (SEEN, 13), "attention", (32, 32), 16),
     )
-    measures = (
+    measures: tuple[Measure, ...] = (
         Measure("distance", "m", "end", 0.5, failed=1.0),
         Measure("hit", "1", "end", 0.02, failed=1.0),
         Measure("lost", "1", "end", 0.02, failed=1.0),
