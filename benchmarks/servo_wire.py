@@ -80,8 +80,8 @@ def emulated(name: str, policy: Policy) -> tuple[Any, Any, ArmTime]:
         time = ArmTime(arm)
         bus = Bus(Line(DynamixelWire(arm.bus)), time.now)
         return arm, DynamixelArm(bus, policy.contract, arm.calibration, arm.file, time.now), time
-    from robo_rl.deploy.emulate.so101 import Arm as So101
     from robo_rl.deploy.emulate.servos.feetech_wire import Wire
+    from robo_rl.deploy.emulate.so101 import Arm as So101
     from robo_rl.deploy.robot.drivers.feetech.arm import FeetechArm
     from robo_rl.deploy.robot.drivers.feetech.bus import Bus as FeetechBus
     from robo_rl.deploy.robot.drivers.so101 import JOINTS

@@ -26,6 +26,7 @@ EXPECTED_SKIPS = (
     r"only root may",
     r"needs a processor with fused multiply-add",
     r"needs gcc-aarch64-linux-gnu",
+    r"needs gcc-riscv64-unknown-elf",
 )
 """Reasons for which a test may be skipped where ``CI`` is set: nothing that the project's own files install mends
 them."""

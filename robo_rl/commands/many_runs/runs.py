@@ -77,7 +77,7 @@ def main(
         say(line.rstrip(), json)
     stopped = [one["run"] for one in listed if one["state"] == "stopped"]
     if stopped:
-        say(f"To continue a run that is stopped:  robo-rl resume {shell_word(stopped[0])}", json)
+        say(f"To continue a run that is stopped:  robo-rl resume {shell_word(str(stopped[0]))}", json)
     if page is not None:
         from robo_rl.report.groups import write_page
 

@@ -35,7 +35,9 @@ def test_a_board_is_built_as_its_processor(
         firmware.main(bundle_file, target="esp32c3", out=tmp_path / "g", fly=1)
 
 
-@pytest.mark.skipif(any(shutil.which(tool) is None for tool in TOOLS), reason="no RISC-V or Arm compiler, or QEMU")
+@pytest.mark.skipif(
+    any(shutil.which(tool) is None for tool in TOOLS), reason="needs gcc-riscv64-unknown-elf, picolibc, QEMU"
+)
 @pytest.mark.parametrize("precision", ["float32", "int16"])
 def test_a_risc_v_gives_the_commands_of_a_cortex_m_without_fpu(
     bundle_file: Path, tmp_path: Path, precision: str
