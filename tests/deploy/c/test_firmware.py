@@ -38,8 +38,8 @@ def test_a_missing_tool_is_told_with_how_to_install_it() -> None:
 class TestOnTarget:
     pytestmark = on_target
 
-    @pytest.mark.parametrize("target", sorted(TARGETS))
-    def test_self_test_passes_on_every_target(self, bundle_file: Path, target: str, tmp_path: Path) -> None:
+    @pytest.mark.parametrize("target", sorted(name for name, target in TARGETS.items() if not target.riscv))
+    def test_self_test_passes_on_every_cortex_m(self, bundle_file: Path, target: str, tmp_path: Path) -> None:
         made = generate(Bundle.read(bundle_file), tmp_path)
         found = measure(build(made, TARGETS[target]).measure, TARGETS[target])
         assert found.passed

@@ -155,7 +155,7 @@ FollowedPath::FollowedPath(std::vector<Point> points, const Pose & pose, double 
   if (const double far = distance(points_, pose); !(far <= BEGIN)) {
     throw PathError("the path is " + std::to_string(far) + " m away; expected at most " + std::to_string(BEGIN) + " m");
   }
-  std::vector<std::size_t> ends = inversions(points_, scale_ * LENGTHS[0]);
+  std::vector<std::size_t> ends = inversions(points_, scale_ * LENGTHS[1]);
   ends.insert(ends.begin(), 0);
   ends.push_back(points_.size() - 1);
   const std::size_t joined = first_passage(points_, pose);

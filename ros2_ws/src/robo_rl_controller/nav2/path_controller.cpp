@@ -234,7 +234,8 @@ geometry_msgs::msg::TwistStamped PathController::computeVelocityCommands(
   geometry_msgs::msg::TwistStamped command;
   command.header = pose.header;
   for (std::size_t i = 0; decision.send != nullptr && i < fields_.size(); i++) {
-    (turns_[i] ? command.twist.angular : command.twist.linear).*fields_[i] = decision.send[i];
+    auto & part = turns_[i] ? command.twist.angular : command.twist.linear;  // named: (a ? b : c).*m is a copy in GCC
+    part.*fields_[i] = decision.send[i];
   }
   return command;
 }
