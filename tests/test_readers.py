@@ -64,7 +64,7 @@ _text:path.read_text _work:open _write:.read_text build:ctypes.CDLL class_of:tas
 compile_host:.read_text compile_native:.read_text do_GET:self.server.source.page.read_bytes
 graph_seeds:located.read_bytes held:path.open is_held:path.open keep_time:ctypes.CDLL limit:open
 load_model:mujoco.MjModel.from_xml_path log_seeds:path.read_bytes main:.read_text main:about.read_text
-main:os.open module:Path.read_text new_key:os.fdopen new_key:os.open of_serial:os.open
+main:os.open main:Link.open module:Path.read_text new_key:os.fdopen new_key:os.open of_serial:os.open
 stored:FILE.read_text package:file.read_text films:file.read_bytes pictures:path.read_bytes preemptible:.read_text
 processor_flags:info.read_text publish:.open replacing:partial.open replay:np.fromfile scripts:LOADER.read_text
 shown:path.read_text start:file.open write_device:.read_text write_onboard:.read_text write_robot:.read_text

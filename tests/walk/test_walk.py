@@ -44,7 +44,7 @@ def test_every_page_with_commands_is_walked() -> None:
 def test_what_is_not_run_has_a_reason() -> None:
     left_out = [command for command in EVERY if rules.rule_of(command).skip]
     assert all(rules.rule_of(command).skip.strip() for command in left_out)
-    assert 3 * len(left_out) < len(EVERY)
+    assert 3 * sum(rules.rule_of(command).skip != rules.SETUP for command in left_out) < len(EVERY)
     for page in PAGES:
         for line, text in sketches(page):
             reason = any(re.search(pattern, text) for pattern in rules.SKETCHES)

@@ -172,7 +172,7 @@ void StatusTopics::gate(
   const Decision & decision = news.decision;
   GateStatus message;
   stamp(message.stamp, ros_ns);
-  message.time = 1e-6 * static_cast<double>(decision.time);
+  message.time = static_cast<double>(decision.time) / 1e6;
   message.state = decision.state;
   message.source = decision.source;
   message.reason = decision.problem.reason;
@@ -259,7 +259,7 @@ void DecisionTopic::send(const Decision & decision, double inference, std::int64
   }
   DecisionMessage & message = topic_->message;
   stamp(message.stamp, ros_ns);
-  message.time = 1e-6 * static_cast<double>(decision.time);
+  message.time = static_cast<double>(decision.time) / 1e6;
   message.state = decision.state;
   message.source = decision.source;
   message.reason = decision.problem.reason;
