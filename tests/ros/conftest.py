@@ -304,22 +304,29 @@ def flight(tmp_path: Path) -> Iterator[Flight]:
         yield made
 
 
-@pytest.fixture(scope="module")
-def messages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """robo_rl_msgs and tf2_msgs, built as 'robo-rl ros messages' does; what processes need in their environment."""
-    from robo_rl.ros.interfaces import build_all, importable
+@pytest.fixture(scope="session")
+def interfaces(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """robo_rl_msgs and tf2_msgs, built as 'robo-rl ros messages' does: the XDG_CACHE_HOME where they are found."""
+    from robo_rl.ros.interfaces import build_all
 
     def make(folder: Path) -> None:
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("XDG_CACHE_HOME", str(folder))
             build_all()
 
-    found = {"XDG_CACHE_HOME": str(suite.once_for_all(tmp_path_factory, "interfaces", make))}
+    return str(suite.once_for_all(tmp_path_factory, "interfaces", make))
+
+
+@pytest.fixture(scope="module")
+def messages(interfaces: str) -> Iterator[dict[str, str]]:
+    """The same, to be imported; what processes need in their environment."""
+    from robo_rl.ros.interfaces import importable
+
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_CACHE_HOME", found["XDG_CACHE_HOME"])
+        patch.setenv("XDG_CACHE_HOME", interfaces)
         assert importable("robo_rl_msgs")
         assert importable("tf2_msgs")
-        yield found
+        yield {"XDG_CACHE_HOME": interfaces}
 
 
 @pytest.fixture

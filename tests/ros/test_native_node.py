@@ -20,7 +20,7 @@ from robo_rl.contract import Contract as RobotContract
 from robo_rl.controllers.gate.codes import Source, State
 from robo_rl.deploy.robot.bundle import Bundle
 from robo_rl.ros import native_node, quality
-from robo_rl.ros.interfaces import build_all, importable
+from robo_rl.ros.interfaces import importable
 from robo_rl.ros.native_node import build_node, compile_bundle, parameter_file
 from tests.ros.fault_rows import BASE, CAR, QUADROTOR
 from tests.ros.test_faults import DEADLINE, inject, time_to_safe
@@ -41,17 +41,15 @@ def rows() -> list:
 
 
 @pytest.fixture(scope="session")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """robo_rl_msgs and the program, compiled once; what processes need in their environment to find them."""
+def built(interfaces: str) -> Iterator[dict[str, str]]:
+    """The program, compiled once with robo_rl_msgs; what processes need in their environment to find them."""
     if shutil.which("g++") is None:
         pytest.skip("there is no g++; install it with: apt-get install g++")
-    found = {"XDG_CACHE_HOME": str(tmp_path_factory.getbasetemp() / "interfaces")}  # that of the fixture messages
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_CACHE_HOME", found["XDG_CACHE_HOME"])
-        build_all()
+        patch.setenv("XDG_CACHE_HOME", interfaces)
         assert importable("robo_rl_msgs")
         build_node()
-        yield found
+        yield {"XDG_CACHE_HOME": interfaces}
 
 
 @pytest.fixture(scope="module")
