@@ -30,25 +30,9 @@ static float given_command[GATE_COMMAND_SIZE];
 static int64_t given_stamps[GATE_SIGNAL_COUNT];
 
 int main(void);
-static void report(const char *what, uint32_t number)
-{
-    char digits[12] = {0};
-    uint32_t rest = number;
-    uint32_t at = 10u;
-    digits[10] = '\n';
-    do {
-        at--;
-        digits[at] = (char)('0' + (char)(rest % 10u));
-        rest /= 10u;
-    } while (rest > 0u);
-    semihosting_write(what);
-    semihosting_write(" ");
-    semihosting_write(&digits[at]);
-}
-
 static void report_ticks(const char *what, uint64_t start, uint64_t end)
 {
-    report(what, (uint32_t)(end - start));
+    semihosting_report(what, (uint32_t)(end - start));
 }
 
 /* Not in line: the counts begin and end around the same code for any number of turns. */
@@ -117,9 +101,9 @@ static void measure_gate(void)
         const uint64_t start = counter_ticks();
         (void)gate_step(&GATE_CONFIG, &memory, &given);
         report_ticks("gate", start, counter_ticks());
-        report("overflows", overflows);
+        semihosting_report("overflows", overflows);
     }
-    report("gate_state", memory.state);
+    semihosting_report("gate_state", memory.state);
 }
 
 int main(void)
@@ -128,19 +112,19 @@ int main(void)
     uint32_t bits;
     uint32_t stack = 0u;
     (void)memcpy(&bits, &error, sizeof bits);
-    report("self_test_bits", bits);
+    semihosting_report("self_test_bits", bits);
     for (uint32_t k = 0; k < ${guard}_GOLDEN_STEPS; k++) {
         const uint32_t used = stack_of_step(&${name}_recorded_signals[k]);
         stack = (used > stack) ? used : stack;
     }
-    report("stack_bytes", stack);
+    semihosting_report("stack_bytes", stack);
     counter_start();
     turn(1000u);
     calibrate(1000u, "turns_1000");
     calibrate(101000u, "turns_101000");
     overflows = 0u;
     calibrate(2001000u, "turns_2001000");
-    report("overflows", overflows);
+    semihosting_report("overflows", overflows);
     ${name}_reset(&state);
     uint32_t digest = 0x811C9DC5u;
     for (uint32_t k = 0; k < ${guard}_GOLDEN_STEPS; k++) {
@@ -148,13 +132,13 @@ int main(void)
         const uint64_t start = counter_ticks();
         (void)${name}_step(&${name}_recorded_signals[k], &state, &commands, &arena);
         report_ticks("step", start, counter_ticks());
-        report("overflows", overflows);
+        semihosting_report("overflows", overflows);
         digest = digest_of(digest, (const uint8_t *)&commands, sizeof commands);
     }
-    report("digest", digest);
+    semihosting_report("digest", digest);
     measure_gate();
     const uint64_t start = counter_ticks();
     report_ticks("nothing", start, counter_ticks());
-    report("done", 1u);
+    semihosting_report("done", 1u);
     return !(error <= ${guard}_TOLERANCE);
 }

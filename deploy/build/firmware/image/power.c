@@ -74,22 +74,6 @@ static uint32_t drawn(uint32_t counter)
     return x ^ (x >> 16);
 }
 
-static void report(const char *what, uint32_t number)
-{
-    char digits[12] = {0};
-    uint32_t rest = number;
-    uint32_t at = 10u;
-    digits[10] = '\n';
-    do {
-        at--;
-        digits[at] = (char)('0' + (char)(rest % 10u));
-        rest /= 10u;
-    } while (rest > 0u);
-    semihosting_write(what);
-    semihosting_write(" ");
-    semihosting_write(&digits[at]);
-}
-
 /* FNV-1a of the weights that the policy has now. */
 static uint32_t digest_of_weights(void)
 {
@@ -197,13 +181,13 @@ int main(void)
         j->trial++;
     }
     if (j->trial == TRIALS) {
-        report("trials", j->trial);
-        report("newest", j->newest);
-        report("older", j->older);
-        report("exported", j->exported);
-        report("writes_cut", j->writes_cut);
-        report("wrong", j->wrong);
-        report("done", 1u);
+        semihosting_report("trials", j->trial);
+        semihosting_report("newest", j->newest);
+        semihosting_report("older", j->older);
+        semihosting_report("exported", j->exported);
+        semihosting_report("writes_cut", j->writes_cut);
+        semihosting_report("wrong", j->wrong);
+        semihosting_report("done", 1u);
         return 0;
     }
     ALARM->reload = 2000u + (drawn(j->trial) % 100000u);

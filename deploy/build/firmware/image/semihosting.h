@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Text, files and exit through a debugger or emulator (Arm semihosting, also of RISC-V: SYS_OPEN, SYS_CLOSE, SYS_WRITE0, SYS_WRITE,
- * SYS_READ, SYS_EXIT). */
+/* Text, files and exit through a debugger or emulator (Arm semihosting, also of RISC-V: SYS_OPEN, SYS_CLOSE, SYS_WRITE0,
+ * SYS_WRITE, SYS_READ, SYS_EXIT). */
 #ifndef SEMIHOSTING_H
 #define SEMIHOSTING_H
 
@@ -32,6 +32,23 @@ static inline uint32_t semihosting_call(uint32_t operation, uintptr_t argument)
 static inline void semihosting_write(const char *text)
 {
     (void)semihosting_call(0x04u, (uintptr_t)text);
+}
+
+/* A line: what it is, and the number. */
+static inline void semihosting_report(const char *what, uint32_t number)
+{
+    char digits[12] = {0};
+    uint32_t rest = number;
+    uint32_t at = 10u;
+    digits[10] = '\n';
+    do {
+        at--;
+        digits[at] = (char)('0' + (char)(rest % 10u));
+        rest /= 10u;
+    } while (rest > 0u);
+    semihosting_write(what);
+    semihosting_write(" ");
+    semihosting_write(&digits[at]);
 }
 
 /* A file's handle. */
