@@ -15,8 +15,8 @@ from robo_rl.deploy.robot.conformance import CHECKS, Bench, check
 
 sys.path.append(str(Path(__file__).parent))
 ROBOTS = ("arm", "dynamixel", "go2", "g1", "car", "px4", "crazyflie", "ur", "franka")
-QUICK = ("ur",)
-"""The others before a release."""
+QUICK = ("arm", "ur")
+"""A bus and a network; the others before a release."""
 
 
 def benches(name: str) -> Callable[[], Bench]:
