@@ -45,7 +45,9 @@ def pulled(link: Link) -> bytes:
     while len(slot) < total:
         found = _piece(link, len(slot))
         if found.total == 0:
-            raise LinkError(f"{link.port.name}: the policy is active; disarm it, weights are told at rest")
+            raise LinkError(
+                f"{link.port.name}: the policy is active; disarm it: weights are sent only while it is not active"
+            )
         if found.total > MOST_BYTES:
             raise LinkError(f"{link.port.name}: a slot of {found.total} bytes; expected at most {MOST_BYTES}")
         total = found.total
