@@ -315,7 +315,10 @@ def test_crazyflie_controller_and_gate_take_less_than_a_fifth_of_the_processor(t
             "controllerOutOfTree(&control, &setpoint, &sensors, &estimate, (k + 1u) * STEPS_PER_PERIOD);\n"
             "        report",
         ),
-        ('report("done", 1u);', 'report("state", robot.gate.state);\n    report("done", 1u);'),
+        (
+            'semihosting_report("done", 1u);',
+            'semihosting_report("state", robot.gate.state);\n    semihosting_report("done", 1u);',
+        ),
         ("    policy_reset(&state);\n    uint32_t", "    controllerOutOfTreeInit();\n    uint32_t"),
         ("    measure_gate();\n", "    (void)measure_gate;\n"),  # it is a part of every step
     ):
