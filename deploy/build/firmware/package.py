@@ -1,4 +1,4 @@
-"""Generated C in the layout that a build system expects: CMake, Arduino and PlatformIO, Zephyr, Crazyflie."""
+"""Generated C in the layout that others build: CMake, Arduino and PlatformIO, Zephyr, Crazyflie, SimpleFOC."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from robo_rl.files.escaping import c_comment, cmake_string, json_string, kconfig
 TITLES = {
     ".txt": cmake_string,
     ".c": c_comment,
+    ".h": c_comment,
     ".json": json_string,
     ".properties": properties_value,
     "Kconfig": kconfig_string,
@@ -25,11 +26,18 @@ TITLES = {
 """How the title is written in a file, by the end of its name."""
 DESCRIPTION = "a trained policy as plain C"
 PACKAGES = Path(__file__).parent / "packages"
-Package = Literal["cmake", "arduino", "zephyr", "crazyflie"]
+Package = Literal["cmake", "arduino", "zephyr", "crazyflie", "simplefoc"]
 CRAZYFLIE_LOOP_HZ = 1000
 CRAZYFLIE_SIGNALS = {
     "position", "orientation", "linear_velocity", "angular_velocity", "position_setpoint", "linear_velocity_setpoint",
 }  # fmt: skip
+SIMPLEFOC = {
+    ("current_target", ("q",)): ("speed", {"rotor_speed", "current", "rotor_speed_setpoint"}),
+    ("voltage", ("d", "q")): ("current", {"rotor_speed", "current", "bus_voltage", "current_setpoint"}),
+}
+"""By the one command: which loop of SimpleFOC it is, and the signals that are there."""
+SHIFT = 0.1
+"""Of a sensor's noise, by which a package shifts a reading that would repeat at rest."""
 
 
 class PackageError(ValueError):
@@ -42,8 +50,13 @@ def package(bundle: Bundle, folder: str | Path, kind: Package, options: Options 
     """
     folder, contract = Path(folder), bundle.contract
     rate = round(1 / contract.control_period)
+    root, own = PACKAGES / kind, {}
     if kind == "crazyflie":
         _require_crazyflie(bundle, rate)
+        own = {"thrusts": _thrusts(bundle)}
+    if kind == "simplefoc":
+        loop, own = _simplefoc(bundle)
+        root = root / loop
     made = generate(bundle, folder / "src", options)
     sources = [*made.sources, *write_onboard(made)]
     texts = {
@@ -53,13 +66,11 @@ def package(bundle: Bundle, folder: str | Path, kind: Package, options: Options 
         "rate": str(rate),
         "sources": " ".join(f"src/{source.name}" for source in sources),
         "objects": "\n".join(f"obj-y += {source.stem}.o" for source in sources),
-        "thrusts": _thrusts(bundle) if kind == "crazyflie" else "",
+        **own,
     }
-    root = PACKAGES / kind
     for file in sorted(path for path in root.rglob("*") if path.is_file()):
         target = folder / file.relative_to(root)
-        if file.stem == "controller_policy":
-            target = target.with_stem(f"controller_{made.name}")
+        target = target.with_stem(file.stem.replace("policy", made.name))
         target.parent.mkdir(parents=True, exist_ok=True)
         escaped = TITLES.get(file.suffix or file.name)
         told = {"title": escaped(f"{title(contract)}: {DESCRIPTION}")} if escaped else {}
@@ -87,3 +98,24 @@ def _thrusts(bundle: Bundle) -> str:
     except ValueError as error:
         raise PackageError(f"{bundle.path}: {error}; the Crazyflie app needs the rotors' thrust curves") from None
     return ",\n".join(f"    {{{', '.join(literal(np.float32(c)) for c in rotor)}}}" for rotor in rotors)
+
+
+def _simplefoc(bundle: Bundle) -> tuple[str, dict[str, str]]:
+    """The loop that the policy takes the place of, and the contract's figures as C."""
+    contract = bundle.contract
+    signals = {signal.name: signal for signal in contract.signals}
+    commands = [(command.name, command.elements) for command in contract.commands]
+    loop, expected = SIMPLEFOC.get(commands[0], ("", set())) if len(commands) == 1 else ("", set())
+    if set(signals) != expected:
+        raise PackageError(
+            f"{bundle.path}: its signals are {sorted(signals)} and its commands {commands}; a SimpleFOC motor "
+            "fits policies of pmsm-speed, whose command is the current in q, and of pmsm-current, whose is the voltage"
+        )
+    command = contract.commands[0]
+    figures = {
+        f"{short}_shift": SHIFT * min(signals[name].noise or (0.0,)) if name in signals else 0.0
+        for short, name in (("speed", "rotor_speed"), ("current", "current"), ("voltage", "bus_voltage"))
+    }
+    figures["current"] = max(command.upper)
+    figures["bandwidth"] = getattr(command.law, "bandwidth", 0.0)
+    return loop, {name: literal(np.float32(figure)) for name, figure in figures.items()}

@@ -32,7 +32,7 @@ def main(
     clock_mhz: float = 168.0,
     portable: bool = False,
     small: bool = False,
-    package: Literal["none", "cmake", "arduino", "zephyr", "crazyflie"] = "none",
+    package: Literal["none", "cmake", "arduino", "zephyr", "crazyflie", "simplefoc"] = "none",
     prefix: str = "policy",
     precision: Literal["float32", "int16", "int8"] = "float32",
     budget: float = 0.01,
