@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import importlib
 import inspect
+import json
 import re
 import shlex
 import typing
@@ -14,6 +16,7 @@ import pytest
 
 from robo_rl.cli import COMMANDS, ROOMS
 from robo_rl.commands.running.emulate import ROBOTS
+from robo_rl.learn import config
 from robo_rl.sim.robots import robot_names
 from robo_rl.sim.tasks.loading import task_names
 from robo_rl.zoo import names
@@ -23,6 +26,12 @@ PAGES = [*sorted(ROOT.glob("docs/**/*.md")), *(ROOT / name for name in ("README.
 DRIVERS = {*typing.get_args(ROBOTS), "simulated"}
 OWN = re.compile(r".*[./:…]|[A-Z]+$|\./|my_|inside$|Ant-v5$")
 """What a reader has made or replaces, such as a file, CARD or inside; and gymnasium's."""
+FOLDERS = "benchmarks|controllers|deploy|docker|docs|examples|plugins|robo_rl|ros2_ws|sim|tests"
+OTHERS = {
+    "deploy/deploy_mujoco/configs", "deploy/pre_train/g1/motion.pt", "examples/main.c", "examples/Fly/Fly.ino",
+    "ros2_ws/install/setup.sh",
+}  # fmt: skip
+"""Files of legged_gym's deployment, of the packages that robo-rl firmware writes, and what colcon builds."""
 
 
 @functools.cache
@@ -122,6 +131,34 @@ def test_targets_of_make_exist(page: Path) -> None:
     targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.M))
     named = re.findall(r"`make ([a-z][\w-]*)`|^(?:\$ )?make ([a-z][\w-]*)", text_of(page), re.M)
     assert {name for pair in named for name in pair if name} <= targets
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_files_of_the_repository_exist(page: Path) -> None:
+    """Those that a sentence, a table or a command names, such as benchmarks/motors.py, from the repository's root."""
+    named = {
+        name.rstrip("/.") for name in re.findall(rf"(?<![\w./~$-])((?:{FOLDERS})/[\w./-]++)(?![*])", text_of(page))
+    }
+    assert {name for name in named - OTHERS if not (ROOT / name).exists()} == set()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_settings_of_algorithms_exist_wherever_they_are_named(page: Path) -> None:
+    known = {name: getattr(config, f"{name.capitalize()}Config") for name in ("apg", "bc", "ppo", "sac")}
+    fields = {name: {field.name for field in dataclasses.fields(kind)} for name, kind in known.items()}
+    for algorithm, setting in re.findall(r"--(apg|bc|ppo|sac)\.([\w-]+)", text_of(page)):
+        assert setting.replace("-", "_") in fields[algorithm], f"--{algorithm}.{setting}"
+
+
+def test_the_metrics_of_a_run_are_documented_and_the_documented_ones_are_written(trained_run: Path) -> None:
+    (section,) = re.findall(r"^## Metrics\n(.*?)^## ", text_of(ROOT / "docs/algorithms.md"), re.S | re.M)
+    told = {name for row in re.findall(r"^\|([^|]*)\|", section, re.M) for name in re.findall(r"`([\w/…]+)`", row)}
+    patterns = {re.sub(r"[A-Z]+|…", r".+", name) for name in told}
+    written = {name for line in (trained_run / "metrics.jsonl").read_text().splitlines() for name in json.loads(line)}
+    assert [name for name in written if not any(re.fullmatch(one, name) for one in patterns)] == []
+    source = "".join(path.read_text() for path in (ROOT / "robo_rl").rglob("*.py"))
+    beginnings = {re.split(r"[A-Z…]", name)[0] for name in told}
+    assert [name for name in beginnings if f'"{name}' not in source] == []
 
 
 @pytest.mark.parametrize("page", sorted(ROOT.glob("docs/robots/*.md")), ids=lambda page: page.name)

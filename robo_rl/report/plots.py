@@ -78,7 +78,7 @@ def training(runs: Mapping[str, Sequence[Mapping[str, float]]]) -> list[tuple[Fi
     rises = "If it still {} at the end, more updates would help."
     panels = [
         ("reward per step", "reward", rises.format("rises")),
-        ("part alive after an update", "alive", "Fraction of episodes without failure."),
+        ("episodes without failure", "alive", "Fraction of the episodes of an update."),
         ("difference in commands, of their range", "error", rises.format("falls")),
     ]
     drawn = []
@@ -135,7 +135,7 @@ def errors(
 def distribution(errors: Mapping[str, np.ndarray], measure: Measure) -> Figure:
     """Part of all episodes (n,) of each that stay within an error; failed episodes (NaN) never do."""
     factor, unit = scaled(measure.unit)
-    figure, axes = small_axes(SMALL, f"{spoken(measure.error)}, {unit} (at most)", "part of all episodes, %")
+    figure, axes = small_axes(SMALL, f"{spoken(measure.error)}, {unit} (at most)", "fraction of all episodes, %")
     for name, of in reversed(list(errors.items())):
         error = np.sort(of[~np.isnan(of)])
         part = 100 * np.arange(1, len(error) + 1) / len(of)

@@ -19,7 +19,7 @@ from robo_rl.sim.pictures.film import film
 from robo_rl.sim.tasks import Measure, Task
 
 COUNT = 5
-SECONDS, FPS, SIZE = 4.0, 15, (320, 240)
+SECONDS, FPS, SIZE = 5.0, 15, (320, 240)
 """Of a film: the last seconds of an episode, frames per second, and pixels."""
 
 

@@ -221,9 +221,10 @@ RULES = (
         r"manipulation\.md: robo-rl transfer place\.onnx", add="--episodes 10", replace=("place.onnx", "zoo:arm-place")
     ),  # a policy of one update places nothing, of which nothing can be kept
     Rule(r".*: robo-rl transfer .*", add="--episodes 10 --seconds 2"),
-    Rule(r".*: robo-rl report .*(go2|car|nav|walk).*", add="--episodes 20"),
+    Rule(r".*: robo-rl report (?!--).*", add="--episodes 20"),
     Rule(r".*: robo-rl firmware .*--fly 100.*", replace=("--fly 100", "--fly 2")),
     # what goes on until it is stopped
+    Rule(r".*: robo-rl play (?!.*(--seconds|pmsm)).*--video .*", add="--seconds 2"),
     Rule(r".*: robo-rl play (?!.*--(video|picture)).*", until=r"http://", add="--no-open"),
     Rule(r".*: robo-rl emulate (so101|dynamixel|f1tenth)", until="an emulated", stays=True),
     Rule(r".*--port /dev/pts/3.*", take=("/dev/pts/3", r"/dev/pts/\d+"), add="--seconds 5"),

@@ -35,7 +35,7 @@ def top_view(episodes: Episodes, period: float) -> Figure:
     for i, course in enumerate(courses(episodes, period)):
         x, y, _ = course["position"].T
         u, v, _ = course["position_setpoint"].T
-        axes.plot(x[::2], y[::2], color=POLICY, lw=1, alpha=0.8, label="way" if not i else None)
+        axes.plot(x[::2], y[::2], color=POLICY, lw=1, alpha=0.8, label="path" if not i else None)
         axes.plot(x[0], y[0], "o", color=POLICY, ms=3, label="start" if not i else None)
         if np.ptp(u) + np.ptp(v) > 1e-3:
             axes.plot(u[::3], v[::3], "--", color=TARGET, lw=1, label="set-point" if not i else None)

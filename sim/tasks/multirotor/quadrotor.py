@@ -277,12 +277,12 @@ class QuadrotorHover(Task[MultirotorPlant]):
         return {"position_error": distance, "tracking_error": distance}
 
     def markers(self, truth: Tensors) -> list[Marker]:
-        """The set-point and its way, and the vehicle's."""
+        """The set-point and its path, and the vehicle's."""
         target, size = truth["position_setpoint"], self.card.arm
         return [
             Sphere("set-point", target, 0.3 * size),
-            Trail("way of the set-point", target, None, (*GREEN[:3], 0.45)),
-            Trail("way of the vehicle", truth["position"]),
+            Trail("path of the set-point", target, None, (*GREEN[:3], 0.45)),
+            Trail("path of the vehicle", truth["position"]),
         ]
 
     def failed(self, truth: Tensors) -> Any:

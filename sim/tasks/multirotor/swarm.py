@@ -385,7 +385,7 @@ class SwarmSwap(QuadrotorRates):
         edges = torch.where(first, FLOOR.expand(n, -1, -1), torch.nan)
         return [
             Sphere("goal", truth["position_setpoint"], 0.07),
-            Trail("way", truth["position"], 3.0),
+            Trail("path", truth["position"], 3.0),
             Line("columns", outlines(columns), SLATE),
             Line("room", edges, GREY),
         ]
