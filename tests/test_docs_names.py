@@ -18,7 +18,7 @@ from robo_rl.cli import COMMANDS, ROOMS
 from robo_rl.commands.running.emulate import ROBOTS
 from robo_rl.learn import config
 from robo_rl.sim.robots import robot_names
-from robo_rl.sim.tasks.loading import task_names
+from robo_rl.sim.tasks.loading import task_class, task_names
 from robo_rl.zoo import names
 
 ROOT = Path(__file__).parent.parent
@@ -148,6 +148,12 @@ def test_settings_of_algorithms_exist_wherever_they_are_named(page: Path) -> Non
     fields = {name: {field.name for field in dataclasses.fields(kind)} for name, kind in known.items()}
     for algorithm, setting in re.findall(r"--(apg|bc|ppo|sac)\.([\w-]+)", text_of(page)):
         assert setting.replace("-", "_") in fields[algorithm], f"--{algorithm}.{setting}"
+
+
+def test_the_page_on_gpus_names_the_tasks_that_can_be_on_one() -> None:
+    rows = re.findall(r"^\| ([^|]*)\|[^|]*\| yes \|", text_of(ROOT / "docs/gpu.md"), re.M)
+    named = set(re.findall(r"[a-z0-9-]+", " ".join(rows)))
+    assert named & set(task_names()) == {name for name in task_names() if "cuda" in task_class(name).devices}
 
 
 def test_the_metrics_of_a_run_are_documented_and_the_documented_ones_are_written(trained_run: Path) -> None:
