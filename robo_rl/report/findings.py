@@ -70,6 +70,11 @@ class Findings:
         return self.task.measures[-1]
 
     @property
+    def rate(self) -> str:
+        """What the rate of success is called: of a task that is never done, it is that of episodes without failure."""
+        return "success" if self.task.knows_success else self.task.survival
+
+    @property
     def policies(self) -> dict[str, Any]:
         """The subjects' policies by their names in plots, and the classical controller where there is one."""
         return {name: subject.loaded.policy for name, subject in self.named.items()}

@@ -202,7 +202,7 @@ def write(findings: Findings, sections: Sequence[Section], out: Path, plain: boo
         lost=lost,
         summaries=summaries(findings),
         weak=findings.classical is not None and findings.classical.figures["success"] < WEAK,
-        goes_on=type(task).succeeded is Task.succeeded,
+        goes_on=not task.knows_success,
         commands=_commands(findings, sections),
         pictures=pictures(first.episodes.motion),
         worst=films(findings.worst),
@@ -230,9 +230,11 @@ def summaries(findings: Findings) -> dict[str, str]:
     if rows:
         name, row = min(rows, key=lambda pair: pair[1]["success"])
         low, high = task.spec.ranges[name].end
+        others = sum(other["success"] == row["success"] for _, other in rows) - 1
+        and_others = f", and as low at {others} more" if others and row["success"] < 1.0 else ""
         found["robustness"] = (
-            f"Lowest: {row['success']:.1%}, with {plots.spoken(name)} at {row['value']:.3g} (training: {low:.3g} to "
-            f"{high:.3g})."
+            f"Lowest {findings.rate}: {100 * row['success']:.1f} %, with {plots.spoken(name)} at {row['value']:.3g} "
+            f"(training: {low:.3g} to {high:.3g}){and_others}."
         )
     rewards = [row["reward"] for row in first.metrics if "reward" in row]
     if len(rewards) > 1:
@@ -253,7 +255,7 @@ def _result(findings: Findings) -> str:
     most = max(row["success"] for row in rows.values())
     best = [name for name, row in rows.items() if row["success"] == most]
     rate = "most successes" if findings.task.knows_success else "fewest failures"
-    text = f"{rate}: {' and '.join(best)} ({most:.1%} succeed)."
+    text = f"{rate}: {' and '.join(best)} ({findings.rate} {100 * most:.1f} %)."
     finite = {name: row[measure.key] for name, row in rows.items() if not math.isnan(row[measure.key])}
     if not finite:
         return text[0].upper() + text[1:]
@@ -321,7 +323,7 @@ def _episodes(findings: Findings) -> list[Plot]:
 
 
 def _robustness(findings: Findings, hints: Mapping[str, str]) -> list[Plot]:
-    usual = "Look at where the success rate falls, and how far the error rises before."
+    usual = "Look at where the upper line falls, and how far the error rises before."
     return [
         Plot(
             plots.perturbation(
@@ -329,6 +331,7 @@ def _robustness(findings: Findings, hints: Mapping[str, str]) -> list[Plot]:
                 {policy: table[name] for policy, table in findings.sweeps.items()},
                 findings.measure,
                 findings.task.spec.ranges[name],
+                findings.rate,
             ),
             hints.get(name, usual),
         )

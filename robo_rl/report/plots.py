@@ -186,9 +186,13 @@ def success(episodes: Mapping[str, Episodes], length: float) -> Figure:
 
 @styled
 def perturbation(
-    name: str, policies: Mapping[str, Sequence[Mapping[str, float]]], measure: Measure, trained: Range
+    name: str,
+    policies: Mapping[str, Sequence[Mapping[str, float]]],
+    measure: Measure,
+    trained: Range,
+    rate: str = "success",
 ) -> Figure:
-    """Success with its 95 % interval above, an error below, over the values of one range."""
+    """The ``rate`` of success with its 95 % interval above, an error below, over the values of one range."""
     factor, label = range_label(name, trained)
     scale, unit = scaled(measure.unit)
     figure = Figure(figsize=(4.0, 3.5), layout="constrained")
@@ -204,7 +208,7 @@ def perturbation(
         axes.set_xlim(*axes.get_xlim())  # as wide as what was run, not as what was trained
         axes.axvspan(*(factor * end for end in trained.end), color=TARGET, alpha=0.08, lw=0)
         axes.patch.set_alpha(0)
-    upper.set(ylim=(-3, 103), ylabel="success, %")
+    upper.set(ylim=(-3, 103), ylabel=f"{rate}, %")
     if len(policies) > 1:
         upper.legend()
     lower.set(ylabel=f"{spoken(measure.error)}, {unit}", xlabel=label, ylim=(0, None))

@@ -19,7 +19,7 @@ STEADY = 0.2
 HINTS: Mapping[str, str] = {
     "cube_friction": "Look at the left end: what slips out of the hand.",
     "cube_mass": "Look at the right end: what is too heavy for the grip.",
-    "delay/cube_position": "Look at where the success rate falls: how late a camera may tell where the cube is.",
+    "delay/cube_position": "Look at where the upper line falls: how late a camera may tell where the cube is.",
     "strength": "Look at the left end: motors that are weaker than the card says.",
 }
 

@@ -18,7 +18,7 @@ HINTS: Mapping[str, str] = {
     "friction": "Look at the left end: less grip than the policy has met means a slide into the outer wall.",
     "stiffness": "Look at both ends: how fast the tyres answer the steering.",
     "steering_gain": "Look at both ends: a linkage that steers more or less than it is told.",
-    "delay": "Look at where the success rate falls: the latency limit of the policy.",
+    "delay": "Look at where the upper line falls: the latency limit of the policy.",
     "noise": "Look at how the lap time rises: the accuracy that the lidar needs.",
     "traffic/density": "Look at the right end: how full a road may be.",
     "traffic/speed": "Look at both ends: traffic that is much slower or faster than the policy has met.",

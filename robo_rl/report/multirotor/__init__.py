@@ -22,7 +22,7 @@ HINTS: Mapping[str, str] = {
     "thrust": "Look at the left end: weak motors leave little thrust to stop a fall.",
     "inertia": "Look at the left end, where the same torque turns the vehicle much faster.",
     "rise_time": "Look at the left end, where motors respond faster than the policy expects.",
-    "delay": "Look at where the success rate falls: the latency limit of the policy.",
+    "delay": "Look at where the upper line falls: the latency limit of the policy.",
     "wind": "Look at how far the error rises: the steady-state error under a constant force.",
     "noise": "Look at how the error rises: the accuracy that the estimator needs.",
 }
