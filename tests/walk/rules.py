@@ -180,15 +180,21 @@ RULES = (
     Rule(r".*--passphrase", skip="asks at a terminal"),
     Rule(r"commands\.md: robo-rl retrain .*", skip="docs/retrain.md runs it, with a log that it records"),
     Rule(r"commands\.md: robo-rl (ros|doctor) .*", skip="docs/ros.md and docs/operate.md walk the session"),
+    # a session in simulated time, which a busy computer keeps too
+    Rule(r"(own-task|navigation)\.md: robo-rl ros twin .*", until="Ctrl-C ends"),
+    Rule(r"(driving|ros)\.md: robo-rl ros twin( car\.onnx)?", until="Ctrl-C ends", stays=True),
+    Rule(r"(driving|ros)\.md: robo-rl ros policy (car|policy)\.onnx .*", until="not configured yet", stays=True),
+    Rule(r"driving\.md: robo-rl ros configure; .*"),
+    Rule(r"ros\.md: robo-rl ros policy zoo:diff-nav .*", until="not configured yet"),
+    Rule(
+        r"ros\.md: robo-rl ros controllers .*", skip="needs ros2_control; tests/ros/test_controllers.py has a stand-in"
+    ),
+    Rule(r"ros\.md: robo-rl doctor .*", skip=REALTIME),
     Rule(r"(operate|driving|manipulation|navigation|own-task|README)\.md: robo-rl (ros|doctor) .*", skip=ROS_TESTS),
     Rule(r"examples/own_kind/README\.md: robo-rl ros .*", skip=ROS_TESTS),
     Rule(r"run-on-a-robot\.md: (python examples/run_on_robot\.py|robo-rl doctor) .*", skip=REALTIME),
     Rule(r"driver\.md: robo-rl driver check .*", skip="takes minutes; tests/examples/test_own_driver.py runs it"),
     Rule(r"driver\.md: robo-rl run .*", until="my robot, joints 12"),
-    # a session in simulated time, which a busy computer keeps too
-    Rule(r"ros\.md: robo-rl ros twin", until="Ctrl-C ends", stays=True),
-    Rule(r"ros\.md: robo-rl ros policy policy\.onnx .*", until="not configured yet", stays=True),
-    Rule(r"ros\.md: robo-rl doctor .*", skip=REALTIME),
     # trainings: those by gradients take seconds and are run in full
     Rule(r"own-task\.md: robo-rl train \./circle\.py:Circle", says=((SUCCESS, 97.7, 99.9),)),
     Rule(r"own-robot\.md: robo-rl train quadrotor-hover .*", says=((SUCCESS, 80.0, 92.0),)),
