@@ -140,10 +140,11 @@ def outcome(task: Task, summary: Mapping[str, float | int], seed: int | None = N
 
 
 def quantity(value: float, unit: str) -> str:
-    """A number with its unit, lengths below 1 m in cm; NaN: no episode counts, for all failed."""
+    """A number with its unit, lengths below 1 m in cm, 10 and more with one decimal; NaN: all episodes failed."""
     if math.isnan(value):
         return "n/a (no episode without failure)"
-    return f"{100 * value:.2f} cm" if unit == "m" and value < 1.0 else f"{value:.3f}" + f" {unit}" * (unit != "1")
+    value, unit, decimals = (100 * value, "cm", 2) if unit == "m" and value < 1.0 else (value, unit, 3)
+    return f"{value:.{1 if abs(value) >= 10 else decimals}f}" + f" {unit}" * (unit != "1")
 
 
 class GraphPolicy:

@@ -303,7 +303,8 @@ def _episodes(findings: Findings) -> list[Plot]:
     for measure in task.measures:
         lines = {name: of[measure.error] for name, of in series.items()}
         flat = [line for of in lines.values() for line in of]
-        if flat and not any(all(map(np.array_equal, flat, other)) for other in known):  # measures may share an error
+        shown = any(all(map(np.array_equal, flat, other)) for other in known)  # measures may share an error
+        if flat and not shown and not all(_is_clock(line, task.spec.control_period) for line in flat):
             known.append(flat)
             count = len(next(iter(lines.values())))
             caption = (
@@ -320,6 +321,11 @@ def _episodes(findings: Findings) -> list[Plot]:
             Plot(plots.distribution({name: of.errors[measure.error] for name, of in both.items()}, measure), caption)
         )
     return found
+
+
+def _is_clock(line: np.ndarray, period: float) -> bool:
+    """Whether an error is the time since the episode began, such as that until a goal is reached."""
+    return len(line) > 1 and np.allclose(np.diff(line), period, rtol=1e-3)
 
 
 def _robustness(findings: Findings, hints: Mapping[str, str]) -> list[Plot]:

@@ -143,6 +143,8 @@ def test_the_mean_error_of_a_short_flight_is_over_the_whole_of_it(hover: Task) -
 def test_the_error_of_no_flights_is_said_in_words() -> None:
     assert quantity(float("nan"), "m") == quantity(float("nan"), "rad/s") == "n/a (no episode without failure)"
     assert quantity(0.0421, "m") == "4.21 cm"
+    assert [quantity(x, "s") for x in (30.511, 9.5)] == ["30.5 s", "9.500 s"]
+    assert quantity(0.4207, "m") == "42.1 cm"
 
 
 def test_robots_do_not_begin_again_while_a_long_flight_goes_on() -> None:

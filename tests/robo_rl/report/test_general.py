@@ -28,7 +28,16 @@ from robo_rl.learn.config import PpoConfig
 from robo_rl.policies.loading import Loaded, load
 from robo_rl.report import kind_report, plots
 from robo_rl.report.findings import Findings, Subject
-from robo_rl.report.general import error_series, failures, gather, read_transfer, sections_of, summaries, write
+from robo_rl.report.general import (
+    _is_clock,
+    error_series,
+    failures,
+    gather,
+    read_transfer,
+    sections_of,
+    summaries,
+    write,
+)
 from robo_rl.report.page import listed, rows, span
 from robo_rl.report.worst import caption, films, rerun, worst
 from robo_rl.sim.ranges import Range
@@ -216,8 +225,15 @@ def test_a_line_above_a_section_tells_what_it_shows() -> None:
     assert told["failures"] == f"{lost.sum()} of 200 episodes failed, half of them within {half:.3g} s."
     errors = one.episodes.errors["angle_error"]
     assert told["episodes"].startswith(f"Angle error: {np.nanmedian(errors):.3f} rad in the median, below ")
-    assert told["results"].startswith("Smallest angle error: policy (") and "(no failure " in told["results"]
+    assert told["results"].startswith("Smallest angle error: policy (")
+    assert "(no failure " in told["results"]
     assert told["contract"] == "Reads 5 numbers in 5 signals and commands 1 at 50 Hz."
+
+
+def test_an_error_that_is_the_time_is_not_plotted_over_time() -> None:
+    assert _is_clock(np.arange(1, 50) * 0.1, 0.1)
+    assert not _is_clock(np.linspace(3.0, 0.0, 49), 0.1)
+    assert not _is_clock(np.array([0.1]), 0.1)
 
 
 def test_the_worst_episodes_are_those_that_failed_soonest_and_then_those_with_the_largest_errors() -> None:
