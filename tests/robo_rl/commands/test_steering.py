@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import pty
 import sys
@@ -17,6 +18,7 @@ from robo_rl.commands.running import run
 from robo_rl.commands.running.steering import AXIS, BUTTON, ENABLE, EVENT, STOP, Steering, follow_gamepad, follow_keys
 from robo_rl.contract import Contract
 from robo_rl.deploy.robot.bundle import Bundle
+from robo_rl.deploy.robot.logs.reader import read_log
 from robo_rl.ros.keyboard import Keyboard
 from robo_rl.ros.teleoperation import DEAD_MAN
 from robo_rl.zoo import located
@@ -140,3 +142,28 @@ def test_what_can_not_be_steered_is_refused_with_what_was_expected(monkeypatch: 
             run.main(file, "go2", steer="keyboard")
     with pytest.raises(ValueError, match="expected 'keyboard', or a joystick"):
         run.main(file, "go2", steer="/dev/input/js77")
+
+
+def test_a_robot_is_steered_by_a_gamepad_through_robo_rl_run_without_ros(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The whole way from the kernel's events to the policy's signals, as the session's log has them."""
+    pad = tmp_path / "js0"
+    os.mkfifo(pad)
+
+    def hold_forward() -> None:
+        with pad.open("wb", buffering=0) as file:
+            for event in ((-100, AXIS, 1), (1, BUTTON, ENABLE), (-32767, AXIS, 1)):
+                file.write(EVENT.pack(0, *event))
+            time.sleep(2.0)
+
+    monkeypatch.setattr(sys, "stdin", io.StringIO())
+    hand = threading.Thread(target=hold_forward)
+    hand.start()
+    driver = str(Path(__file__).parents[3] / "examples/own_driver/my_driver.py")
+    assert run.main(located("zoo:go2-flat"), driver, steer=str(pad), mode="dry_run", seconds=1.0, record=tmp_path) == 0
+    hand.join(timeout=60)
+    (log,) = tmp_path.glob("*.mcap")
+    before = [signal.name for signal in WALK.signals].index("linear_velocity_command")
+    first = sum(signal.size for signal in WALK.signals[:before])
+    assert [0.5, 0.0] in [step.signals[first : first + 2].tolist() for step in read_log(log).steps]
