@@ -44,7 +44,7 @@ def motion(findings: Findings) -> Section:
     )
     drawn.append(Plot(plots.gait(course["foot_force"], card.feet, spec.control_period), caption, wide=True))
     down = (course["foot_force"] > plots.STANCE).mean()
-    summary = f"In episode 1 a foot is on the ground for {down:.0%} of the time"
+    summary = f"In episode 1 a foot is on the ground for {100 * down:.0f} % of the time"
     if "linear_velocity_command" in course:
         forward, left, _ = plots.true_velocities(course)
         error = np.hypot(*(np.stack([forward, left], -1) - course["linear_velocity_command"]).T).mean()
@@ -66,7 +66,7 @@ def ground(findings: Findings, crossings: Sequence[Mapping[str, Any]]) -> Sectio
         f"Straight on at {SPEED:g} m/s from the middle of a patch past all that it holds, {crossings[0]['walks']} "
         "episodes each, with pushes and all else drawn as ever. Below each share: how high, steep or wide it is.",
         table,
-        summary=f"Least sure: {worst['kind']}, {worst['height']}: {worst['crossed']:.0%} cross it.",
+        summary=f"Least sure: {worst['kind']}, {worst['height']}: {100 * worst['crossed']:.0f} % cross it.",
         figures={"crossings": crossings},
         commands=[
             f"robo-rl evaluate {findings.subjects[0].target}{findings.options} "
