@@ -18,7 +18,7 @@ from scipy.spatial.transform import Rotation
 
 from robo_rl.commands.looking import evaluate, report
 from robo_rl.commands.training import train
-from robo_rl.evaluate.evaluation import Conditions, rollout
+from robo_rl.evaluate.evaluation import Conditions, quantity, rollout
 from robo_rl.learn.config import ApgConfig
 from robo_rl.policies.loading import Loaded, load
 from robo_rl.report.findings import Findings, Subject
@@ -214,9 +214,8 @@ def test_a_policy_that_can_not_fly_gets_a_page_too(novice, tmp_path):
     assert result["success"] < 0.5
     assert result["figure_eight_policy_rms_m"] is None or result["figure_eight_policy_rms_m"] > 0.1
     assert result["figure_eight_geometric_rms_m"] < 0.2
-    assert (
-        f'<th>classical controller</th><td class="number">{100 * result["figure_eight_geometric_rms_m"]:.2f} cm' in page
-    )
+    error = quantity(result["figure_eight_geometric_rms_m"], "m")
+    assert f'<th>classical controller</th><td class="number">{error}' in page
     lost = round(20 * (1 - result["success"]))
     rows = page.split('id="failures"')[1].split("</table>")[0].count("<tr>") - 1
     assert rows == min(lost, 12)
