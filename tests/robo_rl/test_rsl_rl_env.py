@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import torch
-from rsl_rl.runners import OnPolicyRunner
 
 from robo_rl.adapters.rsl_rl_env import RslRlEnv
 from robo_rl.sim.env import VecEnv
@@ -13,6 +12,8 @@ from robo_rl.sim.tasks.loading import load_task
 
 
 def test_rsl_rl_s_own_runner_trains_on_the_environment(tmp_path: Path) -> None:
+    from rsl_rl.runners import OnPolicyRunner  # takes seconds
+
     env = RslRlEnv(VecEnv(load_task("quadrotor-hover"), 16, seed=0))
     model = {"class_name": "MLPModel", "hidden_dims": [16], "activation": "elu", "obs_normalization": True}
     config = {

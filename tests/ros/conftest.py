@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import prepared
 import pytest
 import suite
 
@@ -63,7 +64,7 @@ class Domain:
         self._file.close()
 
 
-def end(process: subprocess.Popen[bytes]) -> None:
+def end(process: subprocess.Popen[bytes] | prepared.Started) -> None:
     """End a process that was started as the first of a group, and then what is left of the group."""
     process.terminate()
     try:
@@ -79,9 +80,12 @@ class Flight:
     """Two processes, ``policy`` and ``twin``; one may be missing."""
 
     package = PACKAGE
+    as_users = False
+    """Whether each process is started as a user does; otherwise by a fork where that is possible, which is quicker."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder, self.processes = folder, {}
+        self.folder = folder
+        self.processes: dict[str, subprocess.Popen[bytes] | prepared.Started] = {}
         self._domain = Domain()
         os.environ["ROS_DOMAIN_ID"] = self.domain = self._domain.name
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -96,22 +100,35 @@ class Flight:
     ) -> int:
         """Start ``robo-rl ros what``; see ``run``."""
         path = os.pathsep.join([str(PACKAGE), os.environ.get("PYTHONPATH", "")])
-        command = [*before, sys.executable, "-m", "robo_rl", "ros", what, *arguments]
-        return self.run(what, command, {"PYTHONPATH": path, **(env or {})}, stdin)
+        variables = {"PYTHONPATH": path, **(env or {})}
+        if before or self.as_users or "PYTHONPATH" in (env or {}) or not prepared.POSSIBLE:
+            command = [*before, sys.executable, "-m", "robo_rl", "ros", what, *arguments]
+            return self.run(what, command, variables, stdin)
+        return self._keep(
+            what, lambda log: prepared.start(["ros", what, *arguments], log, self._environment(variables), stdin)
+        )
 
     def run(self, name: str, command: Sequence[str], env: dict[str, str], stdin: int | None = None) -> int:
         """Start a command in this domain; returns the process's id. Its output is kept in a file.
 
         A process of that name that still runs is ended first. It ends with this process, whatever ends that.
         """
+        environment = self._environment(env)
+        return self._keep(
+            name,
+            lambda log: subprocess.Popen(
+                [*MORTAL, *command], stdin=stdin, stdout=log, stderr=log, env=environment, start_new_session=True
+            ),
+        )
+
+    def _environment(self, env: dict[str, str]) -> dict[str, str]:
+        return {**os.environ, "OMP_NUM_THREADS": "1", "ROS_DOMAIN_ID": self.domain, **env}
+
+    def _keep(self, name: str, started: Callable[[int], subprocess.Popen[bytes] | prepared.Started]) -> int:
         if name in self.processes:
             self.stop(name)
-        environment = {**os.environ, "OMP_NUM_THREADS": "1", "ROS_DOMAIN_ID": self.domain, **env}
         with (self.folder / f"{name}.log").open("ab") as log:
-            process = subprocess.Popen(
-                [*MORTAL, *command], stdin=stdin, stdout=log, stderr=log, env=environment, start_new_session=True
-            )
-        self.processes[name] = process
+            self.processes[name] = process = started(log.fileno())
         return process.pid
 
     def log(self, what: str) -> str:

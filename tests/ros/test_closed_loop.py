@@ -25,6 +25,7 @@ pytestmark = pytest.mark.slow
 def pair(tmp_path_factory: pytest.TempPathFactory, bundle_file: Path, make_flight) -> Iterator:
     """Policy and twin in simulated time; the last test that has it ends the policy."""
     with make_flight(tmp_path_factory.mktemp("logs")) as flight:
+        flight.as_users = True
         flight.start("twin", "--use-sim-time")
         flight.start("policy", str(bundle_file), "--use-sim-time")
         yield flight

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import pytest
 import torch
-from rsl_rl.algorithms import PPO
-from rsl_rl.models import MLPModel, RNNModel
-from rsl_rl.modules import EmpiricalNormalization
-from rsl_rl.storage import RolloutStorage
-from tensordict import TensorDict
 
 from robo_rl.learn.config import PpoConfig
 from robo_rl.learn.moments import RunningNormalizer, moments
@@ -17,8 +14,15 @@ from robo_rl.learn.ppo import Learner
 from robo_rl.policy import PolicyGraph
 from robo_rl.sim.tasks.loading import load_task
 
+if TYPE_CHECKING:  # rsl_rl takes seconds to import: the tests do it, not every process that collects them
+    from rsl_rl.algorithms import PPO
+    from rsl_rl.modules import EmpiricalNormalization
+    from tensordict import TensorDict
+
 
 def their_groups(policy: torch.Tensor, privileged: torch.Tensor) -> TensorDict:
+    from tensordict import TensorDict
+
     return TensorDict({"policy": policy, "privileged": privileged}, batch_size=[len(policy)])
 
 
@@ -31,6 +35,10 @@ def copy_normalizer(ours: RunningNormalizer, theirs: EmpiricalNormalization) -> 
 
 def their_ppo(learner: Learner, config: PpoConfig, last: TensorDict) -> PPO:
     """rsl_rl's algorithm with the same networks, and the samples that ours collected in its storage."""
+    from rsl_rl.algorithms import PPO
+    from rsl_rl.models import MLPModel, RNNModel
+    from rsl_rl.storage import RolloutStorage
+
     samples, actions = learner.samples, learner.samples.action.shape[-1]
     sides = {"actor": ["policy"], "critic": ["privileged"]}
     deviation = {"class_name": "GaussianDistribution", "init_std": 1.0}
@@ -131,6 +139,8 @@ def test_an_update_is_rsl_rl_s_own(task: str, recurrent: int, mini_batches: int)
 
 def test_statistics_run_as_rsl_rl_s() -> None:
     generator = torch.Generator().manual_seed(0)
+    from rsl_rl.modules import EmpiricalNormalization
+
     ours, theirs = RunningNormalizer(3), EmpiricalNormalization(3)
     for n in (40, 1, 7):
         seen = torch.randn(n, 3, generator=generator) * torch.tensor([1.0, 10.0, 0.1]) + torch.tensor([0.0, 5.0, -2.0])
