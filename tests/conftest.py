@@ -7,12 +7,18 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
+    # hundreds of processes import torch, and compile all of it each time, half of their work: kept, but not beside it
+    cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    sys.pycache_prefix = os.environ.setdefault("PYTHONPYCACHEPREFIX", os.path.join(cache, "robo-rl-tests"))
+    sys.dont_write_bytecode = False
 
 import hypothesis
 import pytest
