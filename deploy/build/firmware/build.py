@@ -101,8 +101,7 @@ def _lay_out(made: Generated, target: Target, extra: Mapping[str, str]) -> Path:
         "flash_size": f"{target.flash[1]:#x}",
         "ram_origin": f"{target.ram[0]:#010x}",
         "ram_size": f"{target.ram[1]:#x}",
-        "wire": f"{target.ports[0]:#010x}u",
-        "rig": f"{target.ports[1]:#010x}u",
+        "wire": f"{target.port:#010x}u",
         "timer": f"{target.timer:#010x}u",
         "ticks_per_us": f"{target.timer_hz // 1_000_000}u",
     }

@@ -1,8 +1,8 @@
-"""An emulated board that is on, with our ends of its serial ports.
+"""An emulated board that is on, with our end of its wire: a serial port, or two pipes that the image opens.
 
-with Emulator(image, target, ports=1) as board:
-    board.lines[0].write(b"…")
-    data = board.lines[0].take(10)
+with Emulator(image, target, serial=True) as board:
+    board.wire.write(b"…")
+    data = board.wire.take(10)
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ NO_ESCAPE = ("-echr", "256")
 """No byte is the multiplexer's escape character."""
 
 
-class Line:
-    """Our end of a serial port: a pair of named pipes, as the emulator wants them."""
+class Wire:
+    """Our end: a pair of named pipes, as the emulator wants them of a serial port."""
 
     def __init__(self, path: Path, board: Emulator) -> None:
-        self.name, self._board, self._read_ahead = path.name, board, b""
+        self._board, self._read_ahead = board, b""
         for end in (".in", ".out"):
             os.mkfifo(f"{path}{end}")
         # for reading and writing, so that opening does not wait for the emulator
@@ -72,19 +72,22 @@ class Line:
 class Emulator:
     """A board that runs an image, from power-up until the context ends."""
 
-    def __init__(self, image: Path, target: Target, ports: int) -> None:
+    def __init__(self, image: Path, target: Target, serial: bool) -> None:
+        """``serial``: the wire is the board's serial port; else the image opens "wire.in" and "wire.out" itself."""
         require(EMULATOR)
         self._title = f"{image.name} on {target.machine}"
         self._folder = tempfile.TemporaryDirectory(prefix="board")
-        paths = [Path(self._folder.name) / f"port{i}" for i in range(ports)]
-        self.lines = [Line(path, self) for path in paths]
+        path = Path(self._folder.name) / "wire"
+        self.wire = Wire(path, self)
         command = [EMULATOR, "-M", target.machine, "-display", "none", "-monitor", "none", *NO_ESCAPE]
-        for path in paths:
-            command += ["-chardev", f"pipe,id={path.name},path={path},{BUFFERED}", "-serial", f"chardev:{path.name}"]
-        command += ["-semihosting-config", "enable=on,target=native", "-kernel", str(image)]
+        if serial:
+            command += ["-chardev", f"pipe,id=wire,path={path},{BUFFERED}", "-serial", "chardev:wire"]
+        else:
+            command += ["-serial", "none"]
+        command += ["-semihosting-config", "enable=on,target=native", "-kernel", str(image.resolve())]
         # a session of its own, so that Ctrl-C reaches only us
         self._process = subprocess.Popen(
-            command, start_new_session=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            command, cwd=self._folder.name, start_new_session=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
 
@@ -98,12 +101,11 @@ class Emulator:
         """Power off."""
         self._process.kill()
         self._process.communicate()
-        for line in self.lines:
-            line.close()
+        self.wire.close()
         self._folder.cleanup()
 
     def wait(self, reading: int | None = None, writing: int | None = None) -> None:
-        """Until a line can be read from or written to. EmulationError if the board is off, or does nothing."""
+        """Until the wire can be read from or written to. EmulationError if the board is off, or does nothing."""
         left = PATIENCE
         inward, outward = ([x] if x is not None else [] for x in (reading, writing))
         while not any(select.select(inward, outward, [], LOOK)):

@@ -3,8 +3,7 @@
     with Board(build_device(made, target, "rig", devices=3), target) as board:
         (answer,) = board.exchange([Request(device=0, data=bytes_on_the_wire, time=1_000)])
 
-The wire is the board's first serial port. Over the second one the rig says what time it is, and reads what the
-actuators get. Time passes for a device only when the rig says so: neither a slow emulator nor a busy computer changes
+Beside the bytes of the wire the rig says what time it is, and reads what the actuators get. Time passes for a device only when the rig says so: neither a slow emulator nor a busy computer changes
 what comes out. ``image/rig.c`` is the other end.
 """
 
@@ -32,8 +31,8 @@ class Board:
 
     def __init__(self, image: Path, target: Target, command_size: int) -> None:
         self._answer = struct.Struct(f"<II{4 * command_size}s")
-        self._board = Emulator(image, target, ports=2)
-        self._wire, self._rig = self._board.lines
+        self._board = Emulator(image, target, serial=False)
+        self._wire = self._board.wire
         try:
             self._read_answer()
         except BaseException:
@@ -52,7 +51,7 @@ class Board:
 
     def restart(self) -> None:
         """Reset the processor: all devices restart, at time 0, after the self-test."""
-        self._rig.write(_REQUEST.pack(0, RESTART, 0, 0))
+        self._wire.write(_REQUEST.pack(0, RESTART, 0, 0))
         self._read_answer()
 
     def exchange(self, requests: Sequence[Request]) -> list[Answer]:
@@ -60,14 +59,13 @@ class Board:
         answers = []
         for start in range(0, len(requests), AHEAD):
             part = requests[start : start + AHEAD]
-            heads = [_REQUEST.pack(request.time, request.device, 0, len(request.data)) for request in part]
-            self._rig.write(b"".join(heads))
-            self._wire.write(b"".join(request.data for request in part))
+            told = [_REQUEST.pack(request.time, request.device, 0, len(request.data)) + request.data for request in part]
+            self._wire.write(b"".join(told))
             answers += [self._read_answer() for _ in part]
         return answers
 
     def _read_answer(self) -> Answer:
-        size, enabled, motors = self._answer.unpack(self._rig.take(self._answer.size))
+        size, enabled, motors = self._answer.unpack(self._wire.take(self._answer.size))
         return Answer(self._wire.take(size), np.frombuffer(motors, "<f4"), bool(enabled))
 
 

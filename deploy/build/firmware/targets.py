@@ -24,8 +24,8 @@ class Target:
     flash: tuple[int, int] = (0x0000_0000, 4 * MIB)
     """First address and size."""
     ram: tuple[int, int] = (0x2000_0000, 4 * MIB)
-    ports: tuple[int, int] = (0x4000_4000, 0x4000_5000)
-    """Addresses of two serial ports."""
+    port: int = 0x4000_4000
+    """Address of a serial port."""
     timer: int = 0x4000_0000
     timer_hz: int = 25_000_000
     compiler: str = "arm-none-eabi-"
@@ -50,12 +50,12 @@ TARGETS = {
         Target("cortex-m7", "Cortex-M7F", _hard_float("cortex-m7", "fpv5-sp-d16"), "mps2-an500"),
         Target(
             "cortex-m33", "Cortex-M33F", _hard_float("cortex-m33", "fpv5-sp-d16"), "mps2-an505",
-            flash=(0x1000_0000, 4 * MIB), ram=(0x3800_0000, 2 * MIB), ports=(0x5020_0000, 0x5020_1000),
+            flash=(0x1000_0000, 4 * MIB), ram=(0x3800_0000, 2 * MIB), port=0x5020_0000,
             timer=0x5000_0000, timer_hz=20_000_000,
         ),
         Target(
             "cortex-m55", "Cortex-M55", _hard_float("cortex-m55", "auto"), "mps3-an547",
-            flash=(0x1000_0000, MIB // 2), ram=(0x3000_0000, MIB // 2), ports=(0x5930_3000, 0x5930_4000),
+            flash=(0x1000_0000, MIB // 2), ram=(0x3000_0000, MIB // 2), port=0x5930_3000,
             timer=0x5800_0000, timer_hz=32_000_000,
         ),
         Target(

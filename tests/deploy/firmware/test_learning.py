@@ -83,8 +83,8 @@ def test_after_any_reset_and_with_damaged_flash_the_weights_are_the_last_good_or
 
 @emulated
 def test_an_emulated_board_tells_its_weights_at_rest(bundle: Bundle, made: Generated, learning: Learning) -> None:
-    with Emulator(build_device(made, M4, "serial"), M4, ports=1) as board:
-        slot = pulled(Link(board.lines[0], bundle.contract, Role.HOST))
+    with Emulator(build_device(made, M4, "serial"), M4, serial=True) as board:
+        slot = pulled(Link(board.wire, bundle.contract, Role.HOST))
     sequence, weights = weights_of(slot, bundle)
     assert (sequence, weights.tobytes()) == (1, learning.start.actor.tobytes())
 

@@ -146,13 +146,13 @@ def test_dead_mans_switch_runs_on_the_boards_own_clock(bundle: Bundle, tmp_path:
 
 def _activate_and_fall_silent(bundle: Bundle, image: Path) -> tuple[int | None, list[Commands]]:
     """When (the board's time) the last signals were answered, and all commands since; None if it did not get there."""
-    with Emulator(image, M4, ports=1) as board:
-        link, heard = Link(board.lines[0], bundle.contract, Role.HOST), []
+    with Emulator(image, M4, serial=True) as board:
+        link, heard = Link(board.wire, bundle.contract, Role.HOST), []
 
         def listen(enough: float = 60.0) -> Commands | None:
             deadline = time.monotonic() + enough
             while time.monotonic() < deadline:
-                board.lines[0].wait()
+                board.wire.wait()
                 found = [message for _, message in link.receive(0) if isinstance(message, Commands)]
                 heard.extend(found)
                 if found:

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Devices on a test rig, which has their time: the wire is one serial port, the rig's line another.
+/* Devices on a test rig, which has their time and both ends of their wires, in two named pipes.
  *
- * The rig says what time it is, and for which device how many bytes have arrived on the wire by then. The image takes
- * them from the wire, lets the device act, sends its answer over the wire, and tells the rig how long that answer is
- * and what the actuators get. No time passes that the rig does not tell, so it may take as long as it likes. */
+ * The rig says what time it is, and for which device which bytes have arrived on the wire by then. The image lets the
+ * device act, and tells the rig what it sends over the wire and what the actuators get. No time passes that the rig does
+ * not tell, so it may take as long as it likes. The emulator opens the pipes, and moves all bytes of a message at once:
+ * over an emulated serial port each one takes as long as half a step of a policy. */
 #include <string.h>
 
 #include "exchange.h"
-#include "uart.h"
+#include "semihosting.h"
 
-#define WIRE ((uart *)${wire})
-#define RIG ((uart *)${rig})
 #define DEVICES ${devices}u
 #define RESTART 0xffffu /* in place of a device's index: the processor restarts */
 #define LARGEST (4096u + 5u * GATE_SIGNAL_SIZE + 64u * GATE_SIGNAL_COUNT) /* bytes on the wire at once: any samples */
@@ -23,63 +22,53 @@ typedef struct {
     int64_t time; /* microseconds */
     uint16_t index;
     uint16_t unused;
-    uint32_t count; /* bytes on the wire */
+    uint32_t count; /* bytes on the wire, which follow */
 } rig_request;
 
 typedef struct {
-    uint32_t count; /* bytes on the wire */
+    uint32_t count; /* bytes on the wire, which follow */
     uint32_t enabled;
     float motors[GATE_COMMAND_SIZE];
 } rig_answer;
 
 static device devices[DEVICES];
 static uint8_t bytes[LARGEST];
-static uint8_t said[MOST_SAID];
+static struct {
+    rig_answer head;
+    uint8_t said[MOST_SAID];
+} answer;
+static uint32_t from;
+static uint32_t to;
 
 int main(void);
 
-static rig_request next_request(void)
-{
-    uint8_t raw[sizeof(rig_request)];
-    rig_request request;
-    for (size_t i = 0; i < sizeof raw; i++) {
-        raw[i] = uart_read(RIG);
-    }
-    (void)memcpy(&request, raw, sizeof request);
-    return request;
-}
-
 static void serve(const rig_request *request)
 {
-    rig_answer answer;
-    for (size_t i = 0; i < request->count; i++) {
-        bytes[i] = uart_read(WIRE);
-    }
-    answer.count = (uint32_t)exchange(&devices[request->index], bytes, request->count, request->time, said,
-                                      sizeof said, answer.motors);
-    answer.enabled = exchange_enabled(&devices[request->index]) ? 1u : 0u;
-    uart_write(WIRE, said, answer.count);
-    uart_write(RIG, (const uint8_t *)&answer, sizeof answer);
+    semihosting_take(from, bytes, request->count);
+    answer.head.count = (uint32_t)exchange(&devices[request->index], bytes, request->count, request->time, answer.said,
+                                           sizeof answer.said, answer.head.motors);
+    answer.head.enabled = exchange_enabled(&devices[request->index]) ? 1u : 0u;
+    semihosting_save(to, &answer, sizeof answer.head + answer.head.count);
 }
 
-/* Said once after power-up: a rig that sends before is not heard. */
+/* Said once after power-up. */
 static void report_ready(void)
 {
-    rig_answer answer = {0};
-    (void)memcpy(answer.motors, GATE_SAFE, sizeof answer.motors);
-    uart_write(RIG, (const uint8_t *)&answer, sizeof answer);
+    (void)memcpy(answer.head.motors, GATE_SAFE, sizeof answer.head.motors);
+    semihosting_save(to, &answer, sizeof answer.head);
 }
 
 int main(void)
 {
-    uart_start(WIRE);
-    uart_start(RIG);
+    from = semihosting_open("wire.in", SEMIHOSTING_READ);
+    to = semihosting_open("wire.out", SEMIHOSTING_WRITE);
     for (size_t i = 0; i < DEVICES; i++) {
         exchange_start(&devices[i], 0);
     }
     report_ready();
     for (;;) {
-        const rig_request request = next_request();
+        rig_request request;
+        semihosting_take(from, &request, sizeof request);
         if (request.index == RESTART) {
             RESET_REGISTER = RESET_REQUEST;
         } else if (request.index < DEVICES && request.count <= LARGEST) {

@@ -75,6 +75,16 @@ static inline bool semihosting_read(uint32_t handle, void *bytes, size_t count)
     return semihosting_call(0x06u, (uintptr_t)arguments) == 0u;
 }
 
+/* Waits until all of it has come, of a pipe, which gives what it has. */
+static inline void semihosting_take(uint32_t handle, void *bytes, size_t count)
+{
+    size_t left = count;
+    while (left > 0u) {
+        const uintptr_t arguments[] = {handle, (uintptr_t)bytes + (count - left), left};
+        left = semihosting_call(0x06u, (uintptr_t)arguments);
+    }
+}
+
 static inline void semihosting_save(uint32_t handle, const void *bytes, size_t count)
 {
     const uintptr_t arguments[] = {handle, (uintptr_t)bytes, count};
