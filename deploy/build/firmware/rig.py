@@ -3,8 +3,9 @@
     with Board(build_device(made, target, "rig", devices=3), target) as board:
         (answer,) = board.exchange([Request(device=0, data=bytes_on_the_wire, time=1_000)])
 
-Beside the bytes of the wire the rig says what time it is, and reads what the actuators get. Time passes for a device only when the rig says so: neither a slow emulator nor a busy computer changes
-what comes out. ``image/rig.c`` is the other end.
+Beside the bytes of the wire the rig says what time it is, and reads what the actuators get. Time passes for a device
+only when the rig says so: neither a slow emulator nor a busy computer changes what comes out. ``image/rig.c`` is the
+other end.
 """
 
 from __future__ import annotations
@@ -59,8 +60,7 @@ class Board:
         answers = []
         for start in range(0, len(requests), AHEAD):
             part = requests[start : start + AHEAD]
-            told = [_REQUEST.pack(request.time, request.device, 0, len(request.data)) + request.data for request in part]
-            self._wire.write(b"".join(told))
+            self._wire.write(b"".join(_REQUEST.pack(r.time, r.device, 0, len(r.data)) + r.data for r in part))
             answers += [self._read_answer() for _ in part]
         return answers
 

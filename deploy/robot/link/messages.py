@@ -305,9 +305,7 @@ def messages_of(
         if size and stamp >= 0 and stamp != sent.get(signal.name):
             alone.append(Sample(now, age_of(stamp, now), index, np.ravel(value)))
             sent = {**sent, signal.name: stamp}
-    together = signals_together(contract)
-    nothing = [np.zeros(signal.size, np.float32) for signal in together]
-    newest = [samples.get(s.name, (zeros, NEVER)) for s, zeros in zip(together, nothing, strict=True)]
+    newest = [samples.get(s.name) or (np.zeros(s.size, np.float32), NEVER) for s in signals_together(contract)]
     values = np.concatenate([np.zeros(0, np.float32), *(np.ravel(value) for value, _ in newest)])
     ages = tuple(age_of(stamp, now) for _, stamp in newest)
     return [*alone, Signals(now, operator_age, ages, values)], dict(sent)
