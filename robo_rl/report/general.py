@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 import torch
-from scipy.stats import ks_2samp
 
 from robo_rl.deploy.robot.bundle import Bundle
 from robo_rl.evaluate.comparison import compare, scores
 from robo_rl.evaluate.evaluation import BATCH, Conditions, Episodes, perturbations, quantity, rollout, sweep
+from robo_rl.evaluate.statistics import distance
 from robo_rl.evaluate.transfer import Transfer
 from robo_rl.files import read_bytes
 from robo_rl.files.text import MAX_BYTES
@@ -172,7 +172,7 @@ def failures(findings: Findings) -> list[dict[str, float]]:
     order = list(columns)
     if episodes.survived.any():
         parts = {name: (value[~episodes.survived], value[episodes.survived]) for name, value in columns.items()}
-        order.sort(key=lambda name: -ks_2samp(*parts[name]).statistic)
+        order.sort(key=lambda name: -distance(*parts[name]))
     return [
         {"episode": int(i) + 1, "lasted, s": float(episodes.duration[i])}
         | {name: float(columns[name][i]) for name in order[:RANGES_SHOWN]}

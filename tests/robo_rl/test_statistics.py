@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from robo_rl.evaluate.statistics import improvement, interquartile_mean, interval, profile
+from robo_rl.evaluate.statistics import distance, improvement, interquartile_mean, interval, profile
 
 
 def test_the_interquartile_mean_is_that_of_the_middle_half() -> None:
@@ -32,3 +32,12 @@ def test_an_interval_covers_the_truth_about_as_often_as_it_says() -> None:
 
 def test_a_profile_is_the_share_above() -> None:
     assert profile(np.array([0.0, 0.5, 1.0]), np.array([-1.0, 0.2, 1.0])).tolist() == [1.0, pytest.approx(2 / 3), 0.0]
+
+
+def test_distance_of_distributions_is_that_of_scipy() -> None:
+    from scipy.stats import ks_2samp
+
+    generator = np.random.default_rng(0)
+    for _ in range(50):
+        some, others = (generator.integers(0, 9, generator.integers(1, 30)) / 3 for _ in range(2))
+        assert distance(some, others) == pytest.approx(ks_2samp(some, others).statistic, abs=1e-12)

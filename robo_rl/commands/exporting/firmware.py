@@ -47,8 +47,8 @@ def main(
 
     Writes a folder of C: the whole policy from signals to commands, without heap, with a self-test. With --run it is
     compiled for the target and runs on an emulated board (or on this computer, for the target host): self-test, memory
-    and instruction count. With --fly the emulated board runs the simulated task through the link over its serial
-    port, behind the safety gate.
+    and instruction count. With --fly the emulated board runs the simulated task through the link, behind the
+    safety gate.
     With --json: file, signer, target, precision, folder, flash_bytes, ram_bytes (stack included), stack_bytes,
     constant_bytes, state_bytes, arena_bytes, instructions_max and instructions_min (of one step),
     gate_instructions_max (of the safety gate at one step), rate_hz_max (at the given clock, if every instruction took
