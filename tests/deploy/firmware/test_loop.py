@@ -1,4 +1,4 @@
-"""Processor in the loop: emulated boards fly the simulated task over their serial ports.
+"""Processor in the loop: emulated boards fly the simulated task over their links.
 
 Need the Arm compiler and QEMU: apt-get install gcc-arm-none-eabi libnewlib-arm-none-eabi qemu-system-arm
 """
