@@ -168,3 +168,17 @@ def test_the_go2_moves_through_both_nodes_as_in_plain_simulation_whatever_the_or
     assert np.ptp(expected, axis=0).min() > 0.1  # every joint moves
     # Noise, and a request heard one period sooner or later, leave 0.03 rad; legs in each other's place 0.14 and more.
     np.testing.assert_array_less(np.sqrt(np.mean((found - expected) ** 2, axis=0)), 0.07)
+
+
+@pytest.mark.parametrize("robot", ["go2", "a1"])
+def test_a_robot_that_nobody_commands_lies_down_on_the_ground(robot: str) -> None:
+    """Its motors damp, its legs give way: what then touches the ground is not its feet alone."""
+    from robo_rl.ros.twins import make_twin
+
+    twin = make_twin("go2-flat", robot, noise=NOISE)
+    heights = []
+    for _ in range(250):
+        twin.step(None)
+        heights.append(float(twin.truth()["position"][2]))
+    assert heights[0] > 0.2
+    assert 0.03 < min(heights) < 0.1

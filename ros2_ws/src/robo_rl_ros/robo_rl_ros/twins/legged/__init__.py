@@ -6,6 +6,7 @@ the gate says that a policy commands, and has the stance's gains as long, and wh
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -18,9 +19,11 @@ from robo_rl.controllers.gate.codes import Source
 from robo_rl.deploy.robot.drivers.driver import MODES, Mode
 from robo_rl.ros.twins.hand import hand
 from robo_rl.ros.twins.twin import Twin
+from robo_rl.sim.plants.mujoco_cpu import MujocoPlant
 from robo_rl.sim.plants.stance import StanceGains
 from robo_rl.sim.robots.legged import LeggedCard
 from robo_rl.sim.tasks import Task
+from robo_rl.sim.tasks.legged.on_legs import OnLegs
 
 REST = 2.0
 """s for which the robot stands before the operator commands a velocity."""
@@ -53,6 +56,12 @@ class WalkingTwin(Twin):
         held = hold_gains(card.facts())
         self.stance = held and StanceGains(held, task.spec.control_period)
         super().__init__(task, seed, delay, noise, miswired)
+
+    def _make_plant(self) -> Any:
+        """The task's own, in which all shapes touch the ground: without commands its legs fold and it lies."""
+        if not isinstance(self.task, OnLegs) or self.task.contacts != "points":
+            return super()._make_plant()
+        return self.task.simulate(MujocoPlant, 1, physics=dataclasses.replace(self.task.physics, contacts="all"))
 
     def set_source(self, source: Source) -> None:
         self.mode = Mode.HOLD if source is Source.START else MODES.get(source, Mode.HOLD)
