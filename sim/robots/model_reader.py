@@ -47,7 +47,8 @@ class ModelReader:
             raise CardError(f"{path}: it has no bodies; expected a robot's model")
         self.root = max(roots, key=lambda body: sum(model.body_rootid == body))
         self.speeds = _speeds(path)
-        ties = [k for k in range(model.neq) if mujoco.mjtEq(model.eq_type[k]) == mujoco.mjtEq.mjEQ_JOINT]
+        joints = mujoco.mjtEq.mjEQ_JOINT
+        ties = [k for k in range(model.neq) if mujoco.mjtEq(model.eq_type[k]) == joints and model.eq_active0[k]]
         self.followers = {int(model.eq_obj1id[k]): (int(model.eq_obj2id[k]), *model.eq_data[k, :2]) for k in ties}
         """Joint that each follows, and the line by which it does."""
         self.qpos = model.qpos0.copy()
