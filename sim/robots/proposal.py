@@ -41,6 +41,7 @@ LEAST_BOX = 0.05
 STRONG = 10.0
 """Times what carries a robot at the length of its legs: a motor of more is none."""
 BOX = "a box around the tool at home"
+WEIGHT = f"weightless = false  # {GUESSED}whether its own controller carries its links"
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,9 @@ def propose(path: Path, title: str) -> Proposal:
     if len(legs) in (2, 4, 6, 8):
         return _legged(robot, legs, title)
     chain = robot.longest()
+    pair = _two_chains(robot, chain)
+    if pair:
+        return _two_arms(robot, pair, title)
     if len(chain) >= 3:
         return _arm(robot, chain, title)
     raise CardError(
@@ -152,13 +156,68 @@ def _reach(robot: ModelReader, end: int, joints: list[int], goal: np.ndarray) ->
 
 
 def _arm(robot: ModelReader, joints: list[int], title: str) -> Proposal:
-    model, tool = robot.model, robot.below(joints[-1])
     others = [joint for joint in robot.hinges(slides=True) if joint not in joints]
+    lines, doubts = _arm_lines(robot, joints, "")
+    doubts += [
+        f"another arm, {[robot.name(joint) for joint in chain]}: both at once are a robot of the kind two_arms "
+        "(docs/own-robot.md)"
+        for chain in robot.others_as_long(joints)
+    ]
+    if others:
+        doubts.append(f"[held]: {[robot.name(joint) for joint in others]} don't move; a gripper's belong to [gripper]")
+    told, motors = lines.index(""), [line for joint in joints for line in _motor(robot, joint, "arm")]
+    place = lines.index("[workspace]")
+    text = [
+        *_head("arm", title, robot),
+        *lines[:told],
+        WEIGHT,
+        *lines[told:place],
+        *motors,
+        *lines[place:],
+        *_held(robot, others),
+    ]
+    return Proposal("arm", "an arm", "\n".join(text) + "\n", tuple(doubts))
+
+
+def _two_chains(robot: ModelReader, chain: list[int]) -> list[list[int]]:
+    """Of a robot with two arms their chains, without what carries both, the left one first; [] of others."""
+    others = robot.others_as_long(chain)
+    if len(others) != 1:
+        return []
+    shared = {*chain} & {*others[0]}
+    found = [[joint for joint in one if joint not in shared] for one in (chain, others[0])]
+    found.sort(key=lambda joints: -float(robot.data.xanchor[joints[0], 1]))
+    return found if min(map(len, found)) >= 3 else []
+
+
+def _two_arms(robot: ModelReader, chains: list[list[int]], title: str) -> Proposal:
+    """A card of both, each with its workspace on its own side."""
+    moved = [joint for joints in chains for joint in joints]
+    others = [joint for joint in robot.hinges(slides=True) if joint not in moved]
+    shoulders = [float(robot.data.xanchor[joints[0], 1] - robot.data.xpos[robot.root, 1]) for joints in chains]
+    tables, doubts = [], ['arms: both are one robot; one arm alone is a card with kind = "arm" and the other in [held]']
+    for name, joints, y in zip(("left", "right"), chains, shoulders, strict=True):
+        lines, found = _arm_lines(robot, joints, f"arms.{name}.", y)
+        tables += [f"[arms.{name}]", *lines]
+        doubts += [f"{name}: {doubt}" for doubt in found]
+    if others:
+        doubts.append(f"[held]: {[robot.name(joint) for joint in others]} don't move; grippers' belong to their arms")
+    motors = [line for joint in moved for line in _motor(robot, joint, "arm")]
+    text = [*_head("two_arms", title, robot), WEIGHT, "", *motors, *tables, *_held(robot, others)]
+    return Proposal("two_arms", "a robot with two arms", "\n".join(text) + "\n", tuple(doubts))
+
+
+def _arm_lines(robot: ModelReader, joints: list[int], table: str, aside: float = 0.0) -> tuple[list[str], list[str]]:
+    """Tool, joints, home and workspace of an arm in a card's table ("", or "arms.left."), and what is doubtful.
+
+    The arm is brought home; ``aside``: m along y, from the root, where its workspace is.
+    """
+    model, tool = robot.model, robot.below(joints[-1])
     anchors = robot.data.xanchor[joints]
     reach = sum(float(np.linalg.norm(b - a)) for a, b in pairwise(anchors))
     reach += sum(float(np.ptp(robot.stops(joint))) for joint in joints if robot.slides(joint))
     base = robot.data.xanchor[joints[0]] - robot.data.xpos[robot.root]
-    goal = robot.data.xpos[robot.root] + np.array([0.5 * reach, 0.0, max(0.0, float(base[2]) - 0.3 * reach)])
+    goal = robot.data.xpos[robot.root] + np.array([0.5 * reach, aside, max(0.0, float(base[2]) - 0.3 * reach)])
     missed, leaning = _home(robot, tool, joints, goal)
     doubts = [
         f"joints: {[robot.name(joint) for joint in pair]} slide the same way; of a telescope that one motor moves, one "
@@ -167,45 +226,31 @@ def _arm(robot: ModelReader, joints: list[int], title: str) -> Proposal:
         if all(robot.slides(joint) for joint in pair)
         and abs(float(robot.data.xaxis[pair[0]] @ robot.data.xaxis[pair[1]])) > PARALLEL
     ][:1]
-    doubts += [
-        f"another arm, {[robot.name(joint) for joint in chain]}: a card is of one arm; both at once are a task of your "
-        "own (docs/own-task.md)"
-        for chain in robot.others_as_long(joints)
-    ]
     if missed > 0.01 or leaning > 0.05:
         doubts.append(f"home: the tool is {missed:.3f} m from where it was to be, {leaning:.2f} rad from pointing down")
-    if others:
-        doubts.append(f"[held]: {[robot.name(joint) for joint in others]} don't move; a gripper's belong to [gripper]")
     doubts.append(f"the tool '{model.body(tool).name}': its z axis has to point where the gripper does")
     home = ", ".join(str(robot.position(joint)) for joint in joints)
     units = ["m" if robot.slides(joint) else "rad" for joint in joints]
     place = robot.data.xpos[tool] - robot.data.xpos[robot.root]
     half = LEAST_BOX * reach
     corners = [[rounded(float(x) + side * half) for x in place] for side in (-1.0, 1.0)]
-    lines = _head("arm", title, robot)
-    lines += [
+    lines = [
         f'tool = "{model.body(tool).name}"  # {GUESSED}the last link',
-        f"weightless = false  # {GUESSED}whether its own controller carries its links",
         f"joints = {_list([robot.name(joint) for joint in joints])}  # {GUESSED}the longest chain",
         "",
-        "[home]",
+        f"[{table}home]",
         f"value = [{home}]",
         f"unit = {_list(units) if 'm' in units else _quoted('rad')}",
         f'source = "{GUESSED}by inverse kinematics, the tool pointing down"',
         "",
-    ]
-    for joint in joints:
-        lines += _motor(robot, joint, "arm")
-    lines += [
-        "[workspace]",
+        f"[{table}workspace]",
         *(
             f'{name} = {{ value = {corner}, unit = "m", source = "{GUESSED}{BOX}" }}'
             for name, corner in zip(("lower", "upper"), corners, strict=True)
         ),
         "",
-        *_held(robot, others),
     ]
-    return Proposal("arm", "an arm", "\n".join(lines) + "\n", tuple(doubts))
+    return lines, doubts
 
 
 def _home(robot: ModelReader, tool: int, joints: list[int], goal: np.ndarray) -> tuple[float, float]:

@@ -15,7 +15,9 @@ from robo_rl.sim.robots.arm import ArmCard
 from robo_rl.sim.robots.figures import CardError
 from robo_rl.sim.robots.model_copy import copy_model
 from robo_rl.sim.robots.proposal import BOX, Proposal, propose
+from robo_rl.sim.robots.two_arms import TwoArmCard
 from robo_rl.sim.tasks.arm.workspace import workspace
+from robo_rl.sim.tasks.two_arms.apart import reason_against
 
 BOXES = (6.0, 5.0, 4.0, 3.0, 2.0, 1.5)
 """Sizes of a workspace that are tried, over that of the proposal."""
@@ -27,14 +29,33 @@ def _box(corners: list[list[float]]) -> tuple[tuple[float, float, float], tuple[
     return (a, b, c), (d, e, f)
 
 
-def _with_room(text: str, card: ArmCard) -> str:
-    """The card with the largest box around its proposed workspace, not below the ground, that its tool reaches."""
+def _with_room_for_two(text: str, card: TwoArmCard) -> str:
+    """The same of two arms: the largest boxes, alike in size, in which the arms never meet."""
+    for times in BOXES:
+        arms, grown = {}, text
+        for name, arm in card.arms.items():
+            corners = _grown(arm, times)
+            arms[name] = dataclasses.replace(arm, workspace=_box(corners))
+            for old, new in zip(arm.workspace, corners, strict=True):
+                grown = grown.replace(f"value = {list(old)}", f"value = {new}", 1)
+        if reason_against(dataclasses.replace(card, arms=arms)) is None:
+            return grown.replace(BOX, f"{REACHED}, out of the other arm's way")
+    return text
+
+
+def _grown(card: ArmCard, times: float) -> list[list[float]]:
+    """m, corners of a box so many times as large around the same middle, not below the ground."""
     lower, upper = (np.array(corner) for corner in card.workspace)
     middle, half = 0.5 * (lower + upper), 0.5 * (upper - lower)
+    low, high = middle - times * half, middle + times * half
+    low[2] = max(low[2], min(float(lower[2]), 0.0))
+    return [[float(f"{x:.3g}") for x in corner] for corner in (low, high)]
+
+
+def _with_room(text: str, card: ArmCard) -> str:
+    """The card with the largest box around its proposed workspace, not below the ground, that its tool reaches."""
     for times in BOXES:
-        low, high = middle - times * half, middle + times * half
-        low[2] = max(low[2], min(float(lower[2]), 0.0))
-        corners = [[float(f"{x:.3g}") for x in corner] for corner in (low, high)]
+        corners = _grown(card, times)
         try:
             workspace(dataclasses.replace(card, workspace=_box(corners)))
         except CardError:
@@ -60,8 +81,9 @@ def write_card(folder: Path, model: Path) -> tuple[Proposal, list[Path]]:
         proposal = propose(copy_model(model, folder), name.replace("_", " "))
         (folder / "card.toml").write_text(proposal.text)
         robot: Any = load_robot(folder / "card.toml")
-        if isinstance(robot, ArmCard):
-            proposal = dataclasses.replace(proposal, text=_with_room(proposal.text, robot))
+        if isinstance(robot, ArmCard | TwoArmCard):
+            grown = _with_room if isinstance(robot, ArmCard) else _with_room_for_two
+            proposal = dataclasses.replace(proposal, text=grown(proposal.text, robot))
             (folder / "card.toml").write_text(proposal.text)
             robot = load_robot(folder / "card.toml")
         robot.figures()

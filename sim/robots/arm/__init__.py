@@ -36,9 +36,8 @@ from robo_rl.sim.robots.motors import HINGE, driven_joint, read_held, read_motor
 
 KIND = "arm"
 ONE_ARM = (
-    "A card is of one arm: of a robot with two write a card for each, with the other's joints in [held]. Both at once "
-    "need two tools in signals, commands and inverse kinematics, which no task of arms has: a task of your own, "
-    "docs/own-task.md"
+    'A card of the kind "arm" has one arm: of a robot with two name both in a card with kind = "two_arms", or write a '
+    "card for each, with the other's joints in [held] (docs/own-robot.md)"
 )
 STRAIGHT = 1e-6
 """Singular values below which a Jacobian's are rounding."""

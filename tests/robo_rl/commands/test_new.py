@@ -19,6 +19,7 @@ from tests.suite import representatives
 BASES = {
     "multirotor": "quadrotor-hover", "legged": "go2-flat", "arm": "arm-reach", "car": "car-race",
     "mobile_base": "diff-nav", "mobile_manipulator": "mobile-place", "omni_base": "omni-nav", "motor": "pmsm-current",
+    "two_arms": "arms-reach",
 }  # fmt: skip
 
 

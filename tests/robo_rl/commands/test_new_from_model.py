@@ -15,7 +15,8 @@ from robo_rl.sim.plants.mujoco_cpu import MujocoPlant
 from robo_rl.sim.robots import FOLDER, load_robot
 from robo_rl.sim.robots.figures import CardError
 from robo_rl.sim.robots.mechanism import DrivenJoint
-from tests.sim.robots.sliding import JOINTS, MODELS, SCARA
+from robo_rl.sim.robots.model_reader import ModelReader
+from tests.sim.robots.sliding import JOINTS, MODELS, two_scaras
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 
@@ -71,16 +72,18 @@ def test_jaws_are_no_joints_of_an_arm(tmp_path: Path) -> None:
     assert not robot.slides
 
 
-def test_a_second_arm_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    text = SCARA.replace("</robot>", "")
-    inside = text.partition('<joint name="shoulder"')[2]
-    for name in ("shoulder", "upper", "elbow", "fore", "quill", "spindle", "wrist", "flange", "tool", "grip"):
-        inside = inside.replace(f'"{name}"', f'"{name}_2"')
-    (tmp_path / "two.urdf").write_text(f'{text}<joint name="shoulder_2"{inside}</robot>')
-    made(tmp_path / "made", "urdf", tmp_path / "two.urdf")
+def test_two_arms_are_one_robot_each_with_a_workspace_on_its_side(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "two.urdf").write_text(two_scaras())
+    robot = load_robot(made(tmp_path / "made", "urdf", tmp_path / "two.urdf"))
     told = capsys.readouterr().out
-    assert "another arm, ['shoulder_2', 'elbow_2', 'quill_2', 'wrist_2']" in told
-    assert "docs/own-task.md" in told
+    assert 'a robot with two arms (kind = "two_arms")' in told
+    assert "one arm alone is a card with kind" in told
+    assert list(robot.arms) == ["left", "right"]
+    assert robot.arms["left"].joint_names == ("shoulder_2", "elbow_2", "quill_2", "wrist_2")
+    assert robot.figures()["no_reach"] is None
+    assert robot.arms["left"].workspace[0][1] > robot.arms["right"].workspace[1][1]
 
 
 def range_of(joint: DrivenJoint) -> tuple[float, float]:
@@ -128,3 +131,17 @@ def test_models_of_no_kind_are_refused_and_leave_nothing(tmp_path: Path) -> None
 def test_a_model_given_for_a_robot_file_leads_to_the_command() -> None:
     with pytest.raises(CardError, match="robo-rl new NAME --urdf"):
         load_robot(EXAMPLES / "own_quadruped" / "quadruped.urdf")
+
+
+def test_an_equality_that_is_switched_off_ties_no_joints(tmp_path: Path) -> None:
+    links = "".join(
+        f'<body name="l{k}" pos="0 0 0.2"><joint name="j{k}" axis="0 {k % 2} {1 - k % 2}" range="-100 100"/>'
+        '<geom type="capsule" size="0.03" fromto="0 0 0 0 0 0.15" mass="1"/>'
+        for k in range(4)
+    )
+    (tmp_path / "arm.xml").write_text(
+        f'<mujoco><worldbody><body name="base"><geom size="0.05" mass="1"/>{links}{"</body>" * 4}</body></worldbody>'
+        '<equality><joint active="false" joint1="j1" joint2="j2"/></equality></mujoco>'
+    )
+    reader = ModelReader(tmp_path / "arm.xml")
+    assert [reader.name(joint) for joint in reader.longest()] == ["j0", "j1", "j2", "j3"]

@@ -102,3 +102,12 @@ def sliding_arm(name: str, folder: Path) -> Path:
         ]
     (folder / "card.toml").write_text("\n".join(lines) + "\n")
     return folder / "card.toml"
+
+
+def two_scaras(apart: float = 1.0) -> str:
+    """A URDF of two SCARAs on one base, the second so far (m) to the left of the first; its names end in _2."""
+    inside = SCARA.replace("</robot>", "").partition('<joint name="shoulder"')[2]
+    for name in ("shoulder", "upper", "elbow", "fore", "quill", "spindle", "wrist", "flange", "tool", "grip"):
+        inside = inside.replace(f'"{name}"', f'"{name}_2"')
+    inside = inside.replace('xyz="0 0 0.35"', f'xyz="0 {apart} 0.35"', 1)
+    return SCARA.replace("</robot>", f'<joint name="shoulder_2"{inside}</robot>')

@@ -8,7 +8,7 @@ import pytest
 
 from robo_rl.sim.robots import card_types, load_robot
 from robo_rl.sim.robots.figures import CardError
-from tests.sim.robots.sliding import SCARA, sliding_arm
+from tests.sim.robots.sliding import sliding_arm, two_scaras
 
 DOCS = Path(__file__).parents[3] / "docs"
 
@@ -27,18 +27,16 @@ def test_an_unknown_kind_leads_to_the_page_of_own_kinds(kind: str, tmp_path: Pat
 def two_arms(folder: Path) -> Path:
     """A SCARA's card whose model has a second SCARA on the same base."""
     card = sliding_arm("scara", folder)
-    inside = SCARA.replace("</robot>", "").partition('<joint name="shoulder"')[2]
-    for name in ("shoulder", "upper", "elbow", "fore", "quill", "spindle", "wrist", "flange", "tool", "grip"):
-        inside = inside.replace(f'"{name}"', f'"{name}_2"')
-    both = SCARA.replace("</robot>", f'<joint name="shoulder_2"{inside}</robot>')
-    (folder / "scara.urdf").write_text(both)
+    (folder / "scara.urdf").write_text(two_scaras())
     return card
 
 
 def test_two_tools_in_one_card_are_refused_with_what_to_do(tmp_path: Path) -> None:
     card = two_arms(tmp_path)
     card.write_text(card.read_text().replace('tool = "grip"', 'tool = ["grip", "grip_2"]'))
-    with pytest.raises(CardError, match=r"tool is \['grip', 'grip_2'\]; expected one tool.*docs/own-task\.md"):
+    with pytest.raises(
+        CardError, match=r"tool is \['grip', 'grip_2'\]; expected one tool.*two_arms.*docs/own-robot\.md"
+    ):
         load_robot(card)
 
 
@@ -48,7 +46,7 @@ def test_joints_of_two_arms_in_one_card_are_refused_with_what_to_do(tmp_path: Pa
     text = text.replace("0.05, 0.0], unit", "0.05, 0.0, 0.0], unit").replace('"m", "rad"]', '"m", "rad", "rad"]')
     table = text.partition("[[motors]]")[2].partition("[[motors]]")[0].replace('"shoulder"', '"shoulder_2"')
     card.write_text(f"{text}[[motors]]{table}")
-    with pytest.raises(CardError, match=r"A card is of one arm.*\[held\].*docs/own-task\.md"):
+    with pytest.raises(CardError, match=r"has one arm.*two_arms.*\[held\].*docs/own-robot\.md"):
         load_robot(card).facts()
 
 
