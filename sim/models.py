@@ -125,7 +125,7 @@ def _read(path: Path, seen: bool = False) -> mujoco.MjSpec:
         spec = mujoco.MjSpec.from_file(str(path))
     else:
         _require_leaders(root, path)
-        changed = _leave_one_material(root)
+        changed = _leave_one_material(root) | _fill_limits(root, path)
         if seen:
             _keep_visuals(root)
         if changed or seen:
@@ -186,11 +186,17 @@ def _keep_inertias(spec: mujoco.MjSpec) -> None:
 
 def _parsed(path: Path) -> ElementTree.Element:
     try:
-        return ElementTree.parse(path).getroot()
+        root = ElementTree.parse(path).getroot()
     except (ElementTree.ParseError, UnicodeError, LookupError) as error:
         raise CardError(
             f"{path}: MuJoCo can't read it: not XML ({error}){what_to_do('', path) or '; expected MJCF or URDF'}"
         ) from None
+    if root.tag == "sdf":
+        raise CardError(
+            f"{path}: it is SDF, a model of Gazebo's; expected MJCF or URDF: the URDF that it was made from, or a "
+            "conversion. Multirotors, cars and bases on wheels need none: robo-rl new NAME --like crazyflie"
+        )
+    return root
 
 
 def _require_own(model: Path, file: Path, root: ElementTree.Element, open_now: list[Path]) -> None:
@@ -238,6 +244,32 @@ def _leave_one_material(root: ElementTree.Element) -> bool:
         for material in materials[:-1]:
             shape.remove(material)
     return any(len(materials) > 1 for _, materials in several)
+
+
+def _fill_limits(root: ElementTree.Element, path: Path) -> bool:
+    """The stop that a URDF's <limit> leaves out is 0 (wiki.ros.org/urdf/XML/joint); MuJoCo would drop both of them.
+
+    CardError where the lower one is above the upper one, which MuJoCo takes for none.
+    """
+    changed = False
+    for joint in root.iter("joint"):
+        for limit in joint.findall("limit"):
+            told = {end: limit.get(end) for end in ("lower", "upper")}
+            if not any(told.values()) or joint.get("type") not in ("revolute", "prismatic"):
+                continue
+            for end, text in told.items():
+                changed |= text is None
+                limit.set(end, text or "0")
+            try:
+                wrong = float(limit.get("lower", 0)) > float(limit.get("upper", 0))
+            except ValueError:
+                continue  # MuJoCo says what is wrong with it
+            if wrong:
+                raise CardError(
+                    f"{path}: joint '{joint.get('name', '')}' has <limit lower='{limit.get('lower')}' "
+                    f"upper='{limit.get('upper')}'>; expected the lower one first"
+                )
+    return changed
 
 
 def _keep_visuals(root: ElementTree.Element) -> None:

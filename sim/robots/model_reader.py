@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 import mujoco
 import numpy as np
 
+from robo_rl.contract.checks import LABEL
 from robo_rl.contract.gravity import GRAVITY
 from robo_rl.sim.models import read_model, what_to_do
 from robo_rl.sim.robots.figures import CardError
@@ -25,6 +26,8 @@ SLIDE_SPEED, SLIDE_EFFORT, SLIDE_STOPS = 0.5, 200.0, (-0.5, 0.5)
 """m/s, N and m where nothing is known of a slide."""
 SPEED, EFFORT = 10.0, 20.0
 """rad/s and N m where nothing is known of a hinge."""
+ENDLESS = 1e4
+"""rad or m, from which on stops are those of a joint without."""
 FINGER = 0.05
 """m, the way of a slide up to which it is a finger's, not an arm's."""
 GUESSED = "guessed, check: "
@@ -57,6 +60,26 @@ class ModelReader:
             self.qpos[model.jnt_qposadr[joint]] = min(max(0.0, low), high)
         self.place()
 
+    def require_kind(self) -> None:
+        """CardError where joints have names that no signal can have, or where the trunk moves in a plane alone."""
+        model = self.model
+        for joint in self.hinges(slides=True):
+            if not LABEL.fullmatch(self.name(joint)):
+                raise CardError(
+                    f"{self.path}: a joint of the body '{model.body(model.jnt_bodyid[joint]).name}' has the name "
+                    f"'{self.name(joint)}'; expected 1 to 64 letters (a to z), digits, and _ . : - after the first: "
+                    "name it so in the model"
+                )
+        first, count = int(model.body_jntadr[self.root]), int(model.body_jntnum[self.root])
+        own = [joint for joint in range(first, first + count) if joint in set(self.hinges(slides=True))]
+        level = [j for j in own if not self.slides(j) and abs(self.data.xaxis[j][2]) < 1.0 - FLAT]
+        if level and any(map(self.slides, own)):
+            raise CardError(
+                f"{self.path}: its trunk '{model.body(self.root).name}' moves in a plane, by the joints "
+                f"{[self.name(joint) for joint in own]}, as Gymnasium's hopper, walker and cheetah do; "
+                "expected a robot that stands or moves freely: docs/own-task.md tells of other kinds"
+            )
+
     def place(self) -> None:
         self.data.qpos[:] = self.qpos
         mujoco.mj_fwdPosition(self.model, self.data)
@@ -67,10 +90,14 @@ class ModelReader:
         found = [k for k in range(self.model.njnt) if mujoco.mjtJoint(self.model.jnt_type[k]) in kinds]
         return [joint for joint in found if joint not in self.followers]
 
+    def limited(self, joint: int) -> bool:
+        """Whether the file tells stops, and not none by numbers such as 1e16."""
+        low, high = self.model.jnt_range[joint]
+        return bool(self.model.jnt_limited[joint] and low < high and max(-low, high) < ENDLESS)
+
     def stops(self, joint: int) -> tuple[float, float]:
-        limited = bool(self.model.jnt_limited[joint]) and float(np.ptp(self.model.jnt_range[joint])) > 0
         free = SLIDE_STOPS if self.slides(joint) else (-math.pi, math.pi)
-        low, high = self.model.jnt_range[joint] if limited else free
+        low, high = self.model.jnt_range[joint] if self.limited(joint) else free
         return float(low), float(high)
 
     def slides(self, joint: int) -> bool:

@@ -40,6 +40,8 @@ LEAST_BOX = 0.05
 """Of an arm's reach, half an edge of the workspace that is proposed at least."""
 STRONG = 10.0
 """Times what carries a robot at the length of its legs: a motor of more is none."""
+TURNS = 4.0 * math.pi
+"""rad, of a stop: joints of arms turn twice each way at most, as a UR's wrist on some."""
 BOX = "a box around the tool at home"
 WEIGHT = f"weightless = false  # {GUESSED}whether its own controller carries its links"
 
@@ -57,6 +59,7 @@ class Proposal:
 def propose(path: Path, title: str) -> Proposal:
     """A card for the model in a file, which will be beside it. CardError for models that no kind of robo-rl fits."""
     robot = ModelReader(path)
+    robot.require_kind()
     legs = robot.legs()
     if len(legs) in (2, 4, 6, 8):
         return _legged(robot, legs, title)
@@ -163,6 +166,12 @@ def _arm(robot: ModelReader, joints: list[int], title: str) -> Proposal:
         "(docs/own-robot.md)"
         for chain in robot.others_as_long(joints)
     ]
+    doubts += [
+        f"{robot.model.body(root).name!r} stands beside it, with joints of its own: of two arms that are one robot put "
+        "both under one body in the model"
+        for root in sorted({int(robot.model.body_rootid[robot.model.jnt_bodyid[joint]]) for joint in others})
+        if root != robot.root
+    ]
     if others:
         doubts.append(f"[held]: {[robot.name(joint) for joint in others]} don't move; a gripper's belong to [gripper]")
     told, motors = lines.index(""), [line for joint in joints for line in _motor(robot, joint, "arm")]
@@ -229,6 +238,11 @@ def _arm_lines(robot: ModelReader, joints: list[int], table: str, aside: float =
     if missed > 0.01 or leaning > 0.05:
         doubts.append(f"home: the tool is {missed:.3f} m from where it was to be, {leaning:.2f} rad from pointing down")
     doubts.append(f"the tool '{model.body(tool).name}': its z axis has to point where the gripper does")
+    far = [
+        robot.name(joint) for joint in joints if not robot.slides(joint) and max(map(abs, robot.stops(joint))) > TURNS
+    ]
+    if far:
+        doubts.append(f"range: {far} turn by more than {TURNS:.3g} rad; are the model's limits in degrees?")
     home = ", ".join(str(robot.position(joint)) for joint in joints)
     units = ["m" if robot.slides(joint) else "rad" for joint in joints]
     place = robot.data.xpos[tool] - robot.data.xpos[robot.root]
@@ -331,7 +345,7 @@ def _motor(robot: ModelReader, joint: int, kind: str) -> list[str]:
     unit = SLIDE if slides else HINGE
     moved = f"{inertia:.3g} {unit['armature']}"
     of_gain = f"{GUESSED}{FREQUENCY[kind]:g} Hz with an inertia of {moved}, or what its load wants"
-    of_range = f"{robot.path.name}: limits" if robot.model.jnt_limited[joint] else f"{GUESSED}none in {robot.path.name}"
+    of_range = f"{robot.path.name}: limits" if robot.limited(joint) else f"{GUESSED}none in {robot.path.name}"
     figures: list[tuple[str, Any, str, str]] = [
         ("range", [low, high], unit["range"], of_range),
         ("effort", rounded(effort), unit["effort"], of_effort),

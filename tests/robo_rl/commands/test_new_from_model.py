@@ -16,7 +16,8 @@ from robo_rl.sim.robots import FOLDER, load_robot
 from robo_rl.sim.robots.figures import CardError
 from robo_rl.sim.robots.mechanism import DrivenJoint
 from robo_rl.sim.robots.model_reader import ModelReader
-from tests.sim.robots.sliding import JOINTS, MODELS, two_scaras
+from robo_rl.sim.robots.proposal import propose
+from tests.sim.robots.sliding import JOINTS, MODELS, SCARA, two_scaras
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 
@@ -145,3 +146,73 @@ def test_an_equality_that_is_switched_off_ties_no_joints(tmp_path: Path) -> None
     )
     reader = ModelReader(tmp_path / "arm.xml")
     assert [reader.name(joint) for joint in reader.longest()] == ["j0", "j1", "j2", "j3"]
+
+
+LEG = """<body name="thigh"><joint name="hip" axis="0 1 0" range="-150 0"/><geom size="0.05" fromto="0 0 0 0 0 -0.4"
+type="capsule"/><body pos="0 0 -0.4"><joint name="{knee}" axis="0 1 0" range="-150 0"/><geom size="0.05"
+fromto="0 0 0 0 0 -0.4" type="capsule"/><body pos="0 0 -0.4"><joint name="ankle" axis="0 1 0" range="-45 45"/>
+<geom size="0.05" fromto="-0.1 0 0 0.2 0 0" type="capsule"/></body></body></body>"""
+PLANAR = """<joint name="rootx" type="slide" axis="1 0 0"/><joint name="rootz" type="slide" axis="0 0 1"/>
+<joint name="rooty" axis="0 1 0"/>"""
+
+
+@pytest.mark.parametrize(
+    ("joints", "knee", "told"),
+    [
+        (PLANAR, "knee", r"its trunk 'torso' moves in a plane, by the joints \['rootx', 'rootz', 'rooty'\].*own-task"),
+        ("", "left knee", "a joint of the body '' has the name 'left knee'; expected 1 to 64 letters"),
+        ("", "knä", "has the name 'knä'; expected"),
+    ],
+)
+def test_models_that_no_card_can_have_are_refused_by_what_is_in_them(
+    joints: str, knee: str, told: str, tmp_path: Path
+) -> None:
+    body = f'<body name="torso" pos="0 0 1">{joints}<geom size="0.1"/>{LEG.format(knee=knee)}</body>'
+    (tmp_path / "hopper.xml").write_text(f"<mujoco><worldbody>{body}</worldbody></mujoco>")
+    with pytest.raises(CardError, match=told):
+        propose(tmp_path / "hopper.xml", "hopper")
+
+
+@pytest.mark.parametrize(
+    ("limits", "stops"),
+    [
+        ('upper="2"', (0.0, 2.0)),
+        ('lower="-2"', (-2.0, 0.0)),
+        ('lower="-1e16" upper="1e16"', (-math.pi, math.pi)),
+        ("", (-math.pi, math.pi)),
+    ],
+)
+def test_stops_that_a_urdf_leaves_out_are_zero_and_endless_ones_none(
+    limits: str, stops: tuple[float, float], tmp_path: Path
+) -> None:
+    """wiki.ros.org/urdf/XML/joint: lower and upper default to 0; MuJoCo alone knows no stop where one is left out."""
+    text = SCARA.replace('<limit lower="-2.6" upper="2.6"', f"<limit {limits}")
+    (tmp_path / "arm.urdf").write_text(text)
+    reader = ModelReader(tmp_path / "arm.urdf")
+    elbow = reader.model.joint("elbow").id
+    assert reader.stops(elbow) == pytest.approx(stops)
+    assert reader.limited(elbow) == (stops[1] < math.pi)
+
+
+def test_limits_that_may_be_degrees_are_told(tmp_path: Path) -> None:
+    (tmp_path / "arm.urdf").write_text(SCARA.replace('"-2.6" upper="2.6"', '"-150" upper="150"'))
+    assert (
+        "range: ['elbow'] turn by more than 12.6 rad; are the model's limits in degrees?"
+        in propose(tmp_path / "arm.urdf", "arm").doubts
+    )
+
+
+def test_a_second_arm_on_a_base_of_its_own_is_told(tmp_path: Path) -> None:
+    arms = "".join(
+        f'<body name="base{k}" pos="0 {k} 0"><geom size="0.05" mass="1"/>'
+        + "".join(
+            f'<body name="l{k}{j}" pos="0 0 0.2"><joint name="j{k}{j}" axis="0 {j % 2} {1 - j % 2}" range="-100 100"/>'
+            '<geom type="capsule" size="0.03" fromto="0 0 0 0 0 0.15" mass="1"/>'
+            for j in range(4)
+        )
+        + "</body>" * 5
+        for k in range(2)
+    )
+    (tmp_path / "two.xml").write_text(f"<mujoco><worldbody>{arms}</worldbody></mujoco>")
+    doubts = propose(tmp_path / "two.xml", "two").doubts
+    assert any("'base1' stands beside it, with joints of its own" in doubt for doubt in doubts)

@@ -390,3 +390,20 @@ def test_textures_stay_behind_and_are_not_missed(plain: str, tmp_path: Path) -> 
     (tmp_path / "skin.png").unlink()
     drawing, _ = load_robot(card).drawing()
     assert [1.0, 0.0, 0.0, 1.0] in drawing.mat_rgba.tolist()
+
+
+def test_a_model_of_gazebo_s_is_told(tmp_path: Path) -> None:
+    (tmp_path / "x500.urdf").write_text('<sdf version="1.9"><model name="x500"><link name="base_link"/></model></sdf>')
+    with pytest.raises(CardError, match=r"x500\.urdf: it is SDF, a model of Gazebo's; expected MJCF or URDF"):
+        read_model(tmp_path / "x500.urdf")
+
+
+def test_stops_in_the_wrong_order_are_refused(tmp_path: Path) -> None:
+    """MuJoCo alone takes them for none."""
+    link = '<inertial><mass value="1"/><inertia ixx=".01" iyy=".01" izz=".01" ixy="0" ixz="0" iyz="0"/></inertial>'
+    (tmp_path / "arm.urdf").write_text(
+        f'<robot name="r"><link name="a">{link}</link><link name="b">{link}</link><joint name="j" type="revolute">'
+        '<parent link="a"/><child link="b"/><limit lower="2" upper="-2" effort="1" velocity="1"/></joint></robot>'
+    )
+    with pytest.raises(CardError, match="joint 'j' has <limit lower='2' upper='-2'>; expected the lower one first"):
+        read_model(tmp_path / "arm.urdf")
