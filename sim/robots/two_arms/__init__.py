@@ -86,6 +86,8 @@ class TwoArmCard:
         require(not twice, where, "arms", twice, "joints of one arm each; those that carry both are in [held]")
         given = f"those of both arms' joints, {sorted(moved)}"
         require(set(driven) == set(moved), where, "motors", sorted(driven), given)
+        grasps = "grasp" not in card or any("gripper" in table for table in tables.values())
+        require(grasps, where, "grasp", "there without a gripper", "[arms.NAME.gripper] of an arm, or no [grasp]")
         found = {arm: _read_one(card, arm, _other(tables, arm), name, path) for arm in tables}
         _require_alike(found, where)
         own = read_held(card.get("held", {}), where)

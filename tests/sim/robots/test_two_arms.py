@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
 
 import mujoco
@@ -77,6 +78,15 @@ def test_the_robot_has_all_actuators_and_the_masses_of_two(card: TwoArmCard) -> 
 def test_cards_that_describe_no_two_arms_are_refused(old: str, new: str, told: str, tmp_path: Path) -> None:
     with pytest.raises(CardError, match=told):
         load_robot(changed(tmp_path, old, new)).figures()
+
+
+def test_a_grasp_without_a_gripper_is_refused(tmp_path: Path) -> None:
+    path = changed(tmp_path, "[arms.left.gripper]", "[arms.left.gripper]")
+    told = tomllib.loads(path.read_text())
+    for arm in told["arms"].values():
+        del arm["gripper"]
+    with pytest.raises(CardError, match="grasp is 'there without a gripper'"):
+        TwoArmCard.read(told, "two", path)
 
 
 def test_arms_that_meet_on_their_ways_are_told(tmp_path: Path) -> None:
