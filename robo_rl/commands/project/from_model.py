@@ -81,10 +81,14 @@ def write_card(folder: Path, model: Path) -> tuple[Proposal, list[Path]]:
         proposal = propose(copy_model(model, folder), name.replace("_", " "))
         (folder / "card.toml").write_text(proposal.text)
         robot: Any = load_robot(folder / "card.toml")
-        if isinstance(robot, ArmCard | TwoArmCard):
-            grown = _with_room if isinstance(robot, ArmCard) else _with_room_for_two
-            proposal = dataclasses.replace(proposal, text=grown(proposal.text, robot))
-            (folder / "card.toml").write_text(proposal.text)
+        text = proposal.text
+        if isinstance(robot, ArmCard):
+            text = _with_room(text, robot)
+        elif isinstance(robot, TwoArmCard):
+            text = _with_room_for_two(text, robot)
+        if text != proposal.text:
+            proposal = dataclasses.replace(proposal, text=text)
+            (folder / "card.toml").write_text(text)
             robot = load_robot(folder / "card.toml")
         robot.figures()
     except CardError as error:

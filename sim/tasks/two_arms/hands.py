@@ -114,7 +114,8 @@ def _both(one: Any, other: Any) -> Any:
     assert isinstance(one, Command)
     if one.safe != "hold":
         joined.append("safe")
-    laws = one.law, other.law
-    assert all(isinstance(law, PositionLaw) for law in laws)
-    law = PositionLaw(*((*a, *b) for a, b in zip(*((x.stiffness, x.damping) for x in laws), strict=True)))  # type: ignore[union-attr]
+    mine, its = one.law, other.law
+    assert isinstance(mine, PositionLaw)
+    assert isinstance(its, PositionLaw)
+    law = PositionLaw((*mine.stiffness, *its.stiffness), (*mine.damping, *its.damping))
     return replace(one, law=law, **{key: (*getattr(one, key), *getattr(other, key)) for key in joined})
