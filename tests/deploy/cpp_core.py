@@ -10,13 +10,14 @@ from pathlib import Path
 import numpy as np
 
 from robo_rl.contract import Contract
-from robo_rl.controllers.gate.codes import Request
+from robo_rl.controllers.gate.codes import Request, State
 from robo_rl.deploy.robot.session import MODES, Proposal, Samples, Session
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "ros2_ws" / "src" / "robo_rl_controller"
 STRICT = ["-std=c++17", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Werror", "-ffp-contract=off"]
 CHANGES = ("", "promote", "demote")
+DISARMED = (State.IDLE, State.FAULT)
 SAME = 255
 FROM_POLICY = 2
 
@@ -75,11 +76,13 @@ class Expected:
         assert session._unfinished is not None
         other, landing = session._unfinished[3], decision.inputs.fallback
         out = decision.output
-        problem = out.problem
+        problem, obstacle = out.problem, session.reserve.obstacle(decision.inputs)
         self.answers.append((
             int(out.state), int(out.source), int(problem.reason), int(out.events), MODES.index(session.mode),
             decision.send is not None, decision.policy is not None, bool(decision.doubt), changed,
-            session.reserve.at_rest, problem.channel, problem.element, session.authority, session.explain(problem),
+            session.reserve.at_rest, problem.channel, problem.element,
+            (int(obstacle.reason), obstacle.channel, obstacle.element) if out.state in DISARMED else None,
+            session.authority, session.explain(problem),
             decision.doubt, sentence,
             self._floats(decision.send), self._floats(out.command), self._floats(decision.policy),
             self._floats(session.last_resort),
@@ -104,10 +107,12 @@ class Expected:
         return (np.zeros(self.size, np.float32) if values is None else values.astype(np.float32)).tobytes()
 
 
+OBSTACLE = ("obstacle", "obstacle_channel", "obstacle_element")
 TAIL = np.dtype([
     *((name, "u1") for name in ("state", "source", "reason", "events", "mode", "sent", "proposed", "refused",
                                 "doubted", "changed", "rests")),
-    ("channel", "<i2"), ("element", "<i2"), ("authority", "<f8"), ("problem", "S256"), ("doubt", "S256"),
+    ("channel", "<i2"), ("element", "<i2"), ("obstacle", "u1"), ("obstacle_channel", "<i2"),
+    ("obstacle_element", "<i2"), ("authority", "<f8"), ("problem", "S256"), ("doubt", "S256"),
     ("change", "S256"),
 ])  # fmt: skip
 
@@ -132,7 +137,9 @@ def _answer(data: bytes, size: int) -> tuple:
         int(tail["state"]), int(tail["source"]), int(tail["reason"]), int(tail["events"]), int(tail["mode"]),
         bool(tail["sent"]), bool(tail["proposed"]), bool(tail["doubted"]), bool(tail["changed"]),
         bool(tail["rests"]),
-        int(tail["channel"]), int(tail["element"]), float(tail["authority"]), *texts, *arrays,
+        int(tail["channel"]), int(tail["element"]),
+        tuple(int(tail[name]) for name in OBSTACLE) if tail["state"] in DISARMED else None,
+        float(tail["authority"]), *texts, *arrays,
     )  # fmt: skip
 
 

@@ -57,8 +57,9 @@ def test_systemd_takes_it_and_finds_it_locked_down(tmp_path: Path) -> None:
     assert float(found[1]) < 3.5, rated.stdout  # "OK" ends at 5; a unit without any of it has 9.2
 
 
-def test_the_container_runs_as_a_user() -> None:
-    lines = (ROOT / "docker/robot.Dockerfile").read_text().splitlines()
+@pytest.mark.parametrize("file", sorted((ROOT / "docker").glob("*.Dockerfile")), ids=lambda file: file.name)
+def test_the_container_runs_as_a_user(file: Path) -> None:
+    lines = file.read_text().splitlines()
     users = [line.split()[1] for line in lines if line.startswith("USER ")]
     assert users
     assert users[-1] not in ("root", "0")

@@ -114,6 +114,22 @@ def test_export_writes_a_library_that_the_runtime_takes(
     told = robo("export", copy, "--native")
     assert told["self_test_error"] <= GOLDEN_TOLERANCE
     assert Policy.load(copy, 100, native=told["library"]).runtime == "native"
+    told = robo("export", copy, "--native", "--out", tmp_path / "other.so")
+    assert told["library"] == str(tmp_path / "other.so")
+    assert Policy.load(copy, 100, native=told["library"]).runtime == "native"
+
+
+@pytest.mark.parametrize("words", [("runs/mine", "--native"), ("zoo:quadrotor-hover",)])
+def test_a_bundle_is_not_written_under_the_name_of_a_library(
+    words: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from robo_rl.cli import main
+
+    with pytest.raises(SystemExit) as ended:
+        main(["export", *words, "--out", str(tmp_path / "policy.so")])
+    assert ended.value.code
+    assert "expected the name of the bundle to write, which ends with .onnx" in capsys.readouterr().err
+    assert not (tmp_path / "policy.so").exists()
 
 
 @pytest.mark.skipif(

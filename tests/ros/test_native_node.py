@@ -16,6 +16,8 @@ import pytest
 
 pytest.importorskip("rclpy", reason="rclpy is missing: pip install 'robo-rl[ros]'")
 
+from std_msgs.msg import Empty
+
 from robo_rl.contract import Contract as RobotContract
 from robo_rl.controllers.gate.codes import Source, State
 from robo_rl.deploy.robot.bundle import Bundle
@@ -115,6 +117,27 @@ def test_a_fault_of_signals_ends_in_the_safe_command(pair, fault, reason, name):
     assert pair.state == "FAULT"  # latched: good signals alone change nothing
     with pytest.raises(ValueError, match="FAULT"):
         pair.operator.do("arm")
+
+
+@pytest.mark.parametrize("what", ["policy", "native"])
+def test_a_node_that_activates_itself_waits_for_the_operators_heartbeat(flight, make_variant, fault_table, built, what):
+    bundle = make_variant(operator_timeout=5.0)
+    own = "activate:=true", "activate_timeout:=600.0", "setpoints:=['position_setpoint=0.0 0.0 1.0']"
+    flight.start("twin", "--use-sim-time")
+    flight.start(what, str(bundle), "--use-sim-time", "--parameter", *own, env=built)
+    flight.operator.do("configure")
+    flight.until(lambda: flight.gates and flight.truth, "the gate and the twin")
+    begun = flight.truth[-1][0]
+    flight.until(lambda: flight.truth[-1][0] > begun + 2.0, "two seconds without an operator")
+    assert (flight.state, flight.operator.refusal) == ("IDLE", "")
+    node = flight.operator.node
+    heart = node.create_publisher(Empty, "policy/heartbeat", quality.OPERATOR)
+    timer = node.create_timer(0.05, lambda: heart.publish(Empty()))
+    flight.until(lambda: flight.state == "READY", "the armed gate")
+    node.destroy_timer(timer)
+    node.destroy_publisher(heart)
+    told = "arms with the operator's first heartbeat"
+    fault_table.add("no heartbeat, `activate:=true`", None, "not armed", "waits", told)
 
 
 def test_ending_the_process_sends_the_safe_command(pair):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import re
 import runpy
+import shutil
+import subprocess
 import tomllib
 import xml.etree.ElementTree as ET
 from pathlib import Path
@@ -108,6 +110,42 @@ def test_the_launch_system_reads_a_launch_file(file: Path):
     read = runpy.run_path(str(file))
     entities = read["generate_launch_description"]().entities
     assert {one.name for one in entities if isinstance(one, DeclareLaunchArgument)} >= set(read["ARGUMENTS"])
+
+
+IMAGES = sorted((ROOT / "docker").glob("*.Dockerfile"))
+DISTRIBUTIONS = ("humble", "jazzy", "kilted")
+
+
+def instructions(file: Path) -> list[str]:
+    """Those of a Dockerfile, each in one line, without comments."""
+    lines = [line for line in file.read_text().splitlines() if not line.startswith("#")]
+    return [one for one in "\n".join(lines).replace("\\\n", " ").splitlines() if one]
+
+
+@pytest.mark.parametrize("file", IMAGES, ids=lambda file: file.name)
+def test_one_dockerfile_is_for_every_distribution_and_copies_what_is_there(file: Path):
+    found = instructions(file)
+    assert found[:2] == ["ARG DISTRIBUTION=jazzy", "FROM ros:${DISTRIBUTION}-ros-base"]
+    assert not [one for one in found[2:] if any(name in one for name in DISTRIBUTIONS) and "if [" not in one]
+    for copy in (one.split()[1:-1] for one in found if one.startswith("COPY ")):
+        assert all((ROOT / path).exists() for path in copy), copy
+    entry = (ROOT / "docker/entrypoint.sh").read_text()
+    assert "$ROS_DISTRO" in entry
+    assert not any(name in entry for name in DISTRIBUTIONS)
+
+
+def test_the_image_of_the_cpp_has_all_that_the_core_is_compiled_from(tmp_path: Path):
+    if shutil.which("g++") is None:
+        pytest.skip("there is no g++; install it with: apt-get install g++")
+    for _, *paths, to in (line.split() for line in instructions(ROOT / "docker/cpp.Dockerfile") if "COPY" in line):
+        for path in paths:
+            target = tmp_path / to[1:] / ("" if (ROOT / path).is_dir() or not to.endswith("/") else Path(path).name)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            (shutil.copytree if (ROOT / path).is_dir() else shutil.copy)(ROOT / path, target)
+    package = tmp_path / "robo-rl/ros2_ws/src/robo_rl_controller"
+    shared = package / "../../../deploy/build/c"  # as in its CMakeLists.txt
+    words = ["g++", "-std=c++17", "-fsyntax-only", "-I", package / "include", "-I", shared]
+    subprocess.run([*words, *package.glob("src/*.cpp")], check=True)
 
 
 def test_what_the_image_of_a_robots_computer_copies_and_installs_is_there():

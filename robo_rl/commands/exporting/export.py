@@ -31,12 +31,13 @@ def main(
     its task, which has the newest version. Given TASK-plans, such as arm-place-plans, write the policy that follows the
     plans of a server (docs/plans.md). With --json: file, bytes, digest, contract_digest, task, robot.
 
-    With --native, also (or, given a .onnx file without --out, only) compile it to a shared library for a robot's
-    computer, beside the file: policy.x86_64.so. With --json also: library, machine, self_test_error.
+    With --native, also (or, given a .onnx file and no --out or FILE.so, only) compile it to a shared library for a
+    robot's computer, beside the file: policy.x86_64.so. With --json also: library, machine, self_test_error.
 
     Args:
         run: The run's folder, a .onnx file, or TASK-plans.
-        out: The file to write; by default policy.onnx in the run's folder.
+        out: The .onnx file to write; by default policy.onnx in the run's folder. With --native, for a .onnx file, also
+            the library alone: FILE.so.
         task: For a .onnx file whose task is defined in your own file: FILE.py:CLASS; 'inside': the one it brings.
         robot: For TASK-plans: the robot, by default the task's. For a .onnx file whose robot isn't included in robo-rl,
             nor in the file: its card.
@@ -49,11 +50,14 @@ def main(
     """
     if machine and not native:
         raise ValueError("--machine is for --native; give both, or none")
-    if native and located(run).suffix == ".onnx" and out is None:
+    if native and located(run).suffix == ".onnx" and (out is None or out.suffix == ".so"):
         from robo_rl.deploy.robot.bundle import Bundle
 
-        give(_library(Bundle.read(run), machine, json), json)
+        give(_library(Bundle.read(run), machine, json, out), json)
         return 0
+    if out is not None and out.suffix != ".onnx":
+        beside = "; the library of --native is put beside it" if native else ""
+        raise ValueError(f"--out {out}: expected the name of the bundle to write, which ends with .onnx{beside}")
     if str(run).endswith(SUFFIX) and not run.exists():
         bundle = _following(str(run), out, robot)
     else:
@@ -81,8 +85,8 @@ def main(
     return 0
 
 
-def _library(bundle: Bundle, machine: str, json: bool) -> dict[str, Any]:
-    """Compile the library beside a bundle; what is told of it."""
+def _library(bundle: Bundle, machine: str, json: bool, out: Path | None = None) -> dict[str, Any]:
+    """Compile the library of a bundle, by default beside it; what is told of it."""
     import platform
 
     from robo_rl.deploy.build.c.native import MACHINES, compile_native, self_test
@@ -92,7 +96,7 @@ def _library(bundle: Bundle, machine: str, json: bool) -> dict[str, Any]:
     if machine not in MACHINES:
         raise ValueError(f"this computer is a {machine}; say with --machine which it is for: {', '.join(MACHINES)}")
     folder = Path() if bundle.shipped else bundle.path.parent
-    path = compile_native(bundle, folder / f"{bundle.path.stem}.{machine}.so", machine)
+    path = compile_native(bundle, out or folder / f"{bundle.path.stem}.{machine}.so", machine)
     if machine == platform.machine():
         error: float | None = NativeGraph(bundle, path).golden_error
         told = f"reproduces the golden vectors within {error:.1g}"

@@ -57,6 +57,8 @@ struct Tail
 {
   std::uint8_t state, source, reason, events, mode, sent, proposed, refused, doubted, changed, rests;
   std::int16_t channel, element;
+  std::uint8_t obstacle;
+  std::int16_t obstacle_channel, obstacle_element;
   double authority;
   char problem[256], doubt[256], change[256];
 };
@@ -128,6 +130,7 @@ int main(int count, char ** words)
         session->decide(given, head.command ? command.data() : nullptr, head.command_stamp);
       const bool rests = session->at_rest();
       const float * last_resort = session->last_resort();
+      const gate_problem obstacle = session->obstacle();
       within_step = false;
       Tail tail{};
       tail.state = static_cast<std::uint8_t>(found.state);
@@ -135,6 +138,9 @@ int main(int count, char ** words)
       tail.reason = found.problem.reason;
       tail.channel = found.problem.channel;
       tail.element = found.problem.element;
+      tail.obstacle = obstacle.reason;
+      tail.obstacle_channel = obstacle.channel;
+      tail.obstacle_element = obstacle.element;
       tail.events = found.events;
       tail.mode = static_cast<std::uint8_t>(found.mode);
       tail.sent = found.send != nullptr;

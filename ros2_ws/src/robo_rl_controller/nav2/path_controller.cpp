@@ -77,8 +77,8 @@ void PathController::configure(
   } catch (const std::exception & error) {
     throw nav2_core::InvalidController(name + ": " + error.what());
   }
-  gate_ = node->create_publisher<std_msgs::msg::String>("~/" + name + "/gate", rclcpp::QoS(1).transient_local());
-  gate_->on_activate();
+  topics_ = std::make_unique<GateTopics>(*node, "~/" + name + "/", node->get_parameter(name + ".bundle").as_string());
+  topics_->contract(bundle_->data(), node->get_parameter(name + ".wires").as_string_array());
   services_.clear();
   offer(*node, "stop", GATE_REQUEST_STOP);
   offer(*node, "reset", GATE_REQUEST_RESET);
@@ -163,7 +163,8 @@ void PathController::cleanup()
   path_.reset();
   session_.reset();
   bundle_.reset();
-  gate_.reset();
+  topics_.reset();
+  told_.clear();
 }
 
 // --- a goal ---------------------------------------------------------------------------------------------------------
@@ -332,9 +333,7 @@ void PathController::tell(const Decision & decision)
   }
   told_ = key;
   const std::string text = sentence(*session_, {decision, ""});
-  std_msgs::msg::String message;
-  message.data = gate_json({decision, ""}, text, name_);
-  gate_->publish(message);
+  topics_->gate({decision, ""}, text, node->now());
   if (text.empty()) {
     RCLCPP_INFO(node->get_logger(), "%s: %s, mode %s", name_.c_str(), name_of(decision.state), name_of(decision.mode));
   } else {

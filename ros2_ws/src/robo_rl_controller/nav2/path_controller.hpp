@@ -18,11 +18,10 @@
 #include <nav2_core/controller.hpp>
 #include <nav_msgs/msg/path.hpp>
 #include <rclcpp_lifecycle/lifecycle_node.hpp>
-#include <rclcpp_lifecycle/lifecycle_publisher.hpp>
-#include <std_msgs/msg/string.hpp>
 #include <std_srvs/srv/trigger.hpp>
 
 #include "../node/frames.hpp"
+#include "../plugin/gate_topics.hpp"
 #include "../plugin/topic_input.hpp"
 #include "followed_path.hpp"
 #include "robo_rl_controller/session.hpp"
@@ -95,7 +94,7 @@ private:
   double moving_ = 0.0;
   std::string told_;
 
-  rclcpp_lifecycle::LifecyclePublisher<std_msgs::msg::String>::SharedPtr gate_;
+  std::unique_ptr<GateTopics> topics_;
   std::vector<rclcpp::Service<Trigger>::SharedPtr> services_;
 };
 

@@ -236,6 +236,9 @@ void Control::settle(const Decision & decision, std::uint8_t heard)
     rung_ = *wanted_rung_ ? session_.promote() : session_.demote();
     wanted_rung_.reset();
   }
+  if (decision.state == GATE_IDLE || decision.state == GATE_FAULT) {
+    obstacle_ = session_.obstacle();
+  }
   const bool answers = (heard & unanswered_) != 0;
   left_ = left_ || over;
   if (changed || answers) {
@@ -296,6 +299,21 @@ std::optional<News> Control::request(std::uint8_t request)
     requests_ &= static_cast<std::uint8_t>(~(request & AWAKENING));
   }
   return answer_;
+}
+
+std::string Control::lacking()
+{
+  const std::string complaints = buffer_.complaints(), more = complaints.empty() ? "" : "; " + complaints;
+  if (const std::string absent = buffer_.absent(); !absent.empty()) {
+    return absent + more;
+  }
+  std::unique_lock<std::mutex> lock(told_);
+  const std::optional<gate_problem> obstacle = obstacle_;
+  lock.unlock();
+  if (!obstacle) {
+    return std::string("the control loop has not begun to step") + (clocks_.simulated ? "; does /clock come?" : "");
+  }
+  return is_awaited(*obstacle) ? explained(session_, *obstacle) + more : "";
 }
 
 Answer Control::ladder(bool up)

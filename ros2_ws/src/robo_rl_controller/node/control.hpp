@@ -53,6 +53,8 @@ public:
   /// Ask the gate (enum gate_request); the decision of the step that heard it, nothing if none came in time. A request
   /// that was not heard is withdrawn, unless it makes the robot safer.
   std::optional<News> request(std::uint8_t request);
+  /// What of signals, operator and clock is not there yet, so that arming has to wait; "" if nothing.
+  std::string lacking();
   /// Up or down on the ladder, in the thread that steps.
   Answer ladder(bool up);
 
@@ -115,6 +117,8 @@ private:
   bool left_ = false;
   std::deque<News> changes_;
   std::string broken_;
+  /// Why the gate would not arm; nothing before the first step.
+  std::optional<gate_problem> obstacle_;
   std::vector<std::int64_t> times_;
   std::vector<double> updates_, sendings_;
   Figures totals_;

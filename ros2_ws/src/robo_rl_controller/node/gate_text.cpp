@@ -74,12 +74,23 @@ Mode mode_of(const std::string & text)
           "policy");
 }
 
+std::string explained(const Session & session, const gate_problem & problem)
+{
+  std::string text = session.explain(problem);
+  if (problem.reason == GATE_REASON_OPERATOR_LOST) {
+    text += "; set-points and ~/heartbeat tell that the operator is there, one of them at least every " +
+      number("%g", 1e-6 * static_cast<double>(session.bundle().gate->operator_timeout)) +
+      " s: start 'robo-rl ros teleop' or 'robo-rl ros panel'";
+  }
+  return text;
+}
+
 std::string sentence(const Session & session, const News & news)
 {
   if (news.decision.problem.reason == GATE_REASON_NONE) {
     return "";
   }
-  std::string text = session.explain(news.decision.problem);
+  std::string text = explained(session, news.decision.problem);
   for (const std::string & more :
     {session.explain(news.decision.doubt), news.decision.problem.reason == GATE_REASON_COMMAND_MISSING ?
       session.explain(news.decision.refusal) : "", news.complaints})

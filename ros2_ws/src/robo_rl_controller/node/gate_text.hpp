@@ -23,6 +23,9 @@ const char * name_of(gate_reason reason);
 /// RosError for a text that is none of them.
 Mode mode_of(const std::string & text);
 
+/// A problem as a sentence, and, where the operator is not heard, by what it is.
+std::string explained(const Session & session, const gate_problem & problem);
+
 /// A decision's problem as a sentence, with what else is known about its cause; "" if there is none.
 std::string sentence(const Session & session, const News & news);
 

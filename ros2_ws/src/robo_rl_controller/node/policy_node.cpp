@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <memory>
 #include <optional>
+#include <sstream>
 
 #include <lifecycle_msgs/msg/state.hpp>
 #include <lifecycle_msgs/msg/transition.hpp>
@@ -387,21 +388,24 @@ private:
     }
   }
 
-  /// Activate as soon as signals, set-points and clock are there.
+  /// Activate as soon as signals, set-points, the operator and the clock are there.
   void activate_by_itself(std::int64_t now)
   {
     if (lifecycle_.state() != State::PRIMARY_STATE_INACTIVE) {
       activating_until_ = 0;
       return;
     }
-    const std::string absent = work_->buffer.absent();
-    if (absent.empty() || now > activating_until_) {
-      activating_until_ = 0;
-      if (absent.empty()) {
-        lifecycle_.change(Transition::TRANSITION_ACTIVATE);
-      } else {
-        refuse("activate", absent + ", after the parameter activate_timeout");
-      }
+    const std::string lacking = work_->control.lacking();
+    if (!lacking.empty() && now <= activating_until_) {
+      return;
+    }
+    activating_until_ = 0;
+    if (lacking.empty()) {
+      lifecycle_.change(Transition::TRANSITION_ACTIVATE);
+    } else {
+      std::ostringstream text;
+      text << lacking << ", " << parameters_.activate_timeout << " s after configure (parameter activate_timeout)";
+      refuse("activate", text.str());
     }
   }
 

@@ -93,16 +93,14 @@ void PolicyController::configure()
     text << "update_rate is " << get_update_rate() << " Hz; the contract's rate is " << wanted << " Hz";
     throw RosError(text.str());
   }
-  const std::string base = path.substr(path.rfind('/') + 1);
-  name_ = base.substr(0, base.find('.'));
   wire_signals();
   wire_commands();
-  const auto latched = rclcpp::QoS(1).transient_local();
-  gate_ = node.create_publisher<std_msgs::msg::String>("~/gate", latched);
-  contract_ = node.create_publisher<std_msgs::msg::String>("~/contract", latched);
-  std_msgs::msg::String contract;
-  contract.data = bundle_->data().contract;
-  contract_->publish(contract);
+  topics_ = std::make_unique<GateTopics>(node, "~/", path);
+  Strings wires = node.get_parameter("wires").as_string_array();
+  const Strings commands = node.get_parameter("command_wires").as_string_array();
+  wires.insert(wires.end(), commands.begin(), commands.end());
+  topics_->contract(bundle_->data(), wires);
+  is_shown_ = false;
   heartbeat_ = node.create_subscription<std_msgs::msg::Empty>(
     "~/heartbeat", rclcpp::QoS(1).best_effort(),
     [this](const std_msgs::msg::Empty &) {operator_stamp_ = now_us();});
@@ -230,6 +228,7 @@ CallbackReturn PolicyController::on_cleanup(const rclcpp_lifecycle::State &)
   timer_.reset();
   services_.clear();
   heartbeat_.reset();
+  topics_.reset();
   inputs_.clear();
   session_.reset();
   bundle_.reset();
@@ -295,13 +294,14 @@ return_type PolicyController::update(const rclcpp::Time &, const rclcpp::Duratio
   return fault_is_error_ && is_over(decision) ? return_type::ERROR : return_type::OK;
 }
 
-/// What an activation requests: to arm, as soon as all topics and the operator have been heard, or when its time is over.
+/// What an activation requests: to arm, as soon as all topics have been heard and nothing is awaited any more, or when
+/// its time is over.
 std::uint8_t PolicyController::arming(std::int64_t now)
 {
   if (arms_until_ == GATE_NEVER) {
     return GATE_REQUEST_NONE;
   }
-  bool complete = bundle_->data().gate->operator_timeout == 0 || operator_stamp_ != GATE_NEVER;
+  bool complete = !is_awaited(session_->obstacle());
   for (std::size_t i = 0; i < inputs_.size(); i++) {
     complete = complete && (inputs_[i].topic == nullptr || samples_[i].values != nullptr);
   }

@@ -16,12 +16,11 @@
 #include <controller_interface/controller_interface.hpp>
 #include <rclcpp/rclcpp.hpp>
 #include <std_msgs/msg/empty.hpp>
-#include <std_msgs/msg/string.hpp>
 #include <std_srvs/srv/trigger.hpp>
 
 #include "../node/frames.hpp"
-#include "../node/gate_text.hpp"
 #include "../node/wire.hpp"
+#include "gate_topics.hpp"
 #include "interfaces.hpp"
 #include "robo_rl_controller/session.hpp"
 
@@ -90,11 +89,10 @@ private:
   Decision shown_;
   bool is_shown_ = false;
 
-  rclcpp::Publisher<std_msgs::msg::String>::SharedPtr gate_, contract_;
+  std::unique_ptr<GateTopics> topics_;
   rclcpp::Subscription<std_msgs::msg::Empty>::SharedPtr heartbeat_;
   std::vector<rclcpp::Service<Trigger>::SharedPtr> services_;
   rclcpp::TimerBase::SharedPtr timer_;
-  std::string name_;
 };
 
 }  // namespace robo_rl_controller

@@ -102,9 +102,7 @@ void PolicyController::tell()
   }
   const News news{*change, ""};
   const std::string text = sentence(*session_, news);
-  std_msgs::msg::String message;
-  message.data = gate_json(news, text, name_);
-  gate_->publish(message);
+  topics_->gate(news, text, get_node()->now());
   if (text.empty()) {
     RCLCPP_INFO(get_node()->get_logger(), "%s, mode %s", name_of(change->state), name_of(change->mode));
   } else {

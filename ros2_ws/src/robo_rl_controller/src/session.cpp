@@ -7,6 +7,30 @@
 namespace robo_rl_controller
 {
 
+Session::Gate::Gate(const robot_bundle & bundle)
+: command(bundle.gate->command_size),
+  reference(bundle.gate->command_size),
+  values(bundle.signal_size),
+  stamps(bundle.gate->signal_count),
+  changed(bundle.gate->signal_count)
+{
+  const gate_arrays arrays{command.data(), reference.data(), values.data(), stamps.data(), changed.data()};
+  bundle.gate_start(bundle.gate, &memory, &arrays);
+}
+
+Session::Gate & Session::Gate::operator=(const Gate & other) noexcept
+{
+  const gate_arrays own = memory.at;
+  std::copy(other.command.begin(), other.command.end(), command.begin());
+  std::copy(other.reference.begin(), other.reference.end(), reference.begin());
+  std::copy(other.values.begin(), other.values.end(), values.begin());
+  std::copy(other.stamps.begin(), other.stamps.end(), stamps.begin());
+  std::copy(other.changed.begin(), other.changed.end(), changed.begin());
+  memory = other.memory;
+  memory.at = own;
+  return *this;
+}
+
 Session::Session(const Bundle & bundle, Mode mode, bool controller, double blend_time)
 : bundle_(bundle.data()),
   policy_(bundle_),
@@ -16,13 +40,10 @@ Session::Session(const Bundle & bundle, Mode mode, bool controller, double blend
   blank_(blanks(bundle_)),
   signals_(bundle_.signal_size),
   blended_(bundle_.gate->command_size),
-  command_(bundle_.gate->command_size),
-  reference_(bundle_.gate->command_size),
-  gate_values_(bundle_.signal_size),
   last_(bundle_.gate->command_size),
   stamps_(bundle_.gate->signal_count),
-  gate_stamps_(bundle_.gate->signal_count),
-  gate_changed_(bundle_.gate->signal_count)
+  gate_(bundle_),
+  trial_(bundle_)
 {
   if (!(blend_time > 0.0)) {
     throw std::invalid_argument("blend_time is " + std::to_string(blend_time) + " s; expected more than 0");
@@ -35,9 +56,9 @@ Session::Session(const Bundle & bundle, Mode mode, bool controller, double blend
 
 void Session::restart(Mode mode) noexcept
 {
-  const gate_arrays arrays{
-    command_.data(), reference_.data(), gate_values_.data(), gate_stamps_.data(), gate_changed_.data()};
-  bundle_.gate_start(bundle_.gate, &memory_, &arrays);
+  const gate_arrays arrays = gate_.memory.at;
+  bundle_.gate_start(bundle_.gate, &gate_.memory, &arrays);
+  input_ = gate_input();
   policy_.reset();
   attitudes_.reset();
   decision_ = Decision();
@@ -114,10 +135,10 @@ const Decision & Session::decide(const Given & given, const float * command, std
   }
   flatten(given);
   const float * blended = blend(command, given.controller);
-  const gate_input input{
+  input_ = {
     given.now, signals_.data(), stamps_.data(), blended, stamp, given.landing, given.operator_stamp, given.intact,
     requests};
-  const gate_output out = bundle_.gate_step(bundle_.gate, &memory_, &input);
+  const gate_output out = bundle_.gate_step(bundle_.gate, &gate_.memory, &input_);
   decision_ = Decision();
   decision_.time = given.now;
   decision_.send = publishes() && out.source != GATE_SOURCE_SILENT ? out.command : nullptr;
@@ -133,18 +154,30 @@ const Decision & Session::decide(const Given & given, const float * command, std
   return decision_;
 }
 
+gate_problem Session::obstacle() noexcept
+{
+  if (input_.signals == nullptr) {
+    return {GATE_REASON_SIGNAL_MISSING, -1, -1};
+  }
+  gate_input input = input_;
+  input.command = input.fallback = nullptr;  // the caller's, which may be gone; arming does not look at them
+  input.requests = GATE_REQUEST_ARM;
+  trial_ = gate_;
+  return bundle_.gate_step(bundle_.gate, &trial_.memory, &input).problem;
+}
+
 bool Session::at_rest() const noexcept
 {
-  if (memory_.reaction == GATE_SOURCE_SILENT) {
+  if (gate_.memory.reaction == GATE_SOURCE_SILENT) {
     return true;
   }
-  if ((state() != GATE_IDLE && state() != GATE_FAULT) || memory_.reaction != bundle_.gate->stopped) {
+  if ((state() != GATE_IDLE && state() != GATE_FAULT) || gate_.memory.reaction != bundle_.gate->stopped) {
     return false;
   }
-  for (std::size_t i = 0; i < command_.size(); i++) {
+  for (std::size_t i = 0; i < gate_.command.size(); i++) {
     const std::uint8_t stop = bundle_.gate->stop[i];
-    const bool ended = stop == GATE_STOP_RAMP ? reference_[i] == bundle_.gate->safe[i] : stop != GATE_STOP_DAMP;
-    if (!ended || command_[i] != reference_[i]) {
+    const bool ended = stop == GATE_STOP_RAMP ? gate_.reference[i] == bundle_.gate->safe[i] : stop != GATE_STOP_DAMP;
+    if (!ended || gate_.command[i] != gate_.reference[i]) {
       return false;
     }
   }
@@ -153,11 +186,11 @@ bool Session::at_rest() const noexcept
 
 const float * Session::last_resort() noexcept
 {
-  if (!publishes() || memory_.reaction == GATE_SOURCE_SILENT) {
+  if (!publishes() || gate_.memory.reaction == GATE_SOURCE_SILENT) {
     return nullptr;
   }
   for (std::size_t i = 0; i < last_.size(); i++) {
-    last_[i] = bundle_.gate->stop[i] == GATE_STOP_OFF ? bundle_.gate->safe[i] : command_[i];
+    last_[i] = bundle_.gate->stop[i] == GATE_STOP_OFF ? bundle_.gate->safe[i] : gate_.command[i];
   }
   return last_.data();
 }

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from robo_rl.controllers.gate.codes import UNANSWERED, Event, Request, Source, State
+from robo_rl.controllers.gate.codes import UNANSWERED, Event, Problem, Reason, Request, Source, State
 from robo_rl.controllers.gate.config import SLOW_TIME
 from robo_rl.deploy.robot.automatic import AWAITED
 from robo_rl.deploy.robot.drivers.driver import ForLoop
@@ -31,6 +31,10 @@ STANDSTILL = 0.5
 GRACE, GRACE_AGAIN = 0.5, 0.05
 """s of real time that a step of simulated time waits for the signals that belong to it; where the last step waited in
 vain, the shorter one."""
+HOW_TO_BE_HEARD = (
+    "; set-points and ~/heartbeat tell that the operator is there, one of them at least every {:g} s: start "
+    "'robo-rl ros teleop' or 'robo-rl ros panel'"
+)
 PATIENCE = 1.0
 """s of real time that count as a control period for the watchdog where time is simulated."""
 
@@ -180,7 +184,7 @@ class Control(Supervisor):
         if decision is None:
             return "the control loop has not begun to step" + ("" if self.ticking else "; does /clock come?")
         problem = self.runner.reserve.obstacle(decision.inputs)
-        return "; ".join([self.runner.explain(problem), *self.buffer.complaints()]) if problem.reason in AWAITED else ""
+        return "; ".join([self._explained(problem), *self.buffer.complaints()]) if problem.reason in AWAITED else ""
 
     def _run(self) -> None:
         try:
@@ -315,7 +319,7 @@ class Control(Supervisor):
 
     def explain(self, decision: Decision) -> str:
         """The decision's problem as a sentence, with what else is known about its cause."""
-        parts = [self.runner.explain(decision.output.problem)]
+        parts = [self._explained(decision.output.problem)]
         if decision.output.problem.reason:
             parts += [self.cause] if self.cause else []
             unanswered = decision.output.problem.reason in UNANSWERED and not self.cause
@@ -323,3 +327,7 @@ class Control(Supervisor):
             parts += self.buffer.complaints()
             parts += self.robot.driver.health().problems if self.robot is not None else ()
         return "; ".join(parts)
+
+    def _explained(self, problem: Problem) -> str:
+        lost, limit = problem.reason == Reason.OPERATOR_LOST, self.runner.contract.safety.operator_timeout
+        return self.runner.explain(problem) + (HOW_TO_BE_HEARD.format(limit) if lost else "")

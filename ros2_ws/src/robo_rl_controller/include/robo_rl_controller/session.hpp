@@ -66,6 +66,13 @@ struct Decision
   double authority = 1.0;
 };
 
+/// Whether a problem goes by itself, as signals, the clock and the operator arrive: until then arming has to wait.
+constexpr bool is_awaited(const gate_problem & problem) noexcept
+{
+  return problem.reason == GATE_REASON_OPERATOR_LOST || problem.reason == GATE_REASON_CLOCK ||
+         problem.reason == GATE_REASON_SIGNAL_MISSING || problem.reason == GATE_REASON_SIGNAL_STALE;
+}
+
 /// Whether a change of the mode was made, and a sentence about it.
 struct Answer
 {
@@ -99,6 +106,10 @@ public:
   /// Away from live. While armed with a controller, that takes over; else nothing is sent any more.
   Answer demote() noexcept;
 
+  /// Between two steps, in IDLE or FAULT: why the gate would not arm, if it were requested to on what the last step was
+  /// given. Before the first step all signals are missing.
+  gate_problem obstacle() noexcept;
+
   /// Whether the robot is stopped and its stop has come to an end; also before the first arming. Damping has no end.
   bool at_rest() const noexcept;
   /// (M,) what to send where not even the gate can be asked: off what can be off, the rest as it was sent last. Null:
@@ -107,7 +118,7 @@ public:
 
   Mode mode() const noexcept {return mode_;}
   double authority() const noexcept {return authority_;}
-  gate_state state() const noexcept {return static_cast<gate_state>(memory_.state);}
+  gate_state state() const noexcept {return static_cast<gate_state>(gate_.memory.state);}
   const robot_bundle & bundle() const noexcept {return bundle_;}
 
   /// A decision's problem, refusal or doubt as a sentence; not for the control thread, they allocate.
@@ -116,6 +127,17 @@ public:
   std::string explain(const Doubt & doubt) const;
 
 private:
+  /// The gate's memory with its arrays, sized by the contract. Assigning one to another allocates nothing.
+  struct Gate
+  {
+    explicit Gate(const robot_bundle & bundle);
+    Gate & operator=(const Gate & other) noexcept;
+
+    std::vector<float> command, reference, values;
+    std::vector<std::int64_t> stamps, changed;
+    gate_memory memory;
+  };
+
   bool publishes() const noexcept {return mode_ == Mode::blend || mode_ == Mode::live;}
   void set_mode(Mode mode) noexcept;
   void flatten(const Given & given) noexcept;
@@ -129,9 +151,11 @@ private:
   bool rising_ = true;
   double authority_ = 1.0;
   double blend_time_;
-  std::vector<float> blank_, signals_, blended_, command_, reference_, gate_values_, last_;
-  std::vector<std::int64_t> stamps_, gate_stamps_, gate_changed_;
-  gate_memory memory_;
+  std::vector<float> blank_, signals_, blended_, last_;
+  std::vector<std::int64_t> stamps_;
+  Gate gate_, trial_;
+  /// Of the last step; without signals before the first one.
+  gate_input input_{};
   Decision decision_;
 };
 
