@@ -122,7 +122,8 @@ def test_a_fault_of_signals_ends_in_the_safe_command(pair, fault, reason, name):
 @pytest.mark.parametrize("what", ["policy", "native"])
 def test_a_node_that_activates_itself_waits_for_the_operators_heartbeat(flight, make_variant, fault_table, built, what):
     bundle = make_variant(operator_timeout=5.0)
-    own = "activate:=true", "activate_timeout:=600.0", "setpoints:=['position_setpoint=0.0 0.0 1.0']"
+    setpoints = "setpoints:=['position_setpoint=0 0 1','linear_velocity_setpoint=0 0 0']"
+    own = "activate:=true", "activate_timeout:=600.0", setpoints
     flight.start("twin", "--use-sim-time")
     flight.start(what, str(bundle), "--use-sim-time", "--parameter", *own, env=built)
     flight.operator.do("configure")
@@ -162,6 +163,8 @@ def test_what_the_node_can_not_do_is_refused(bundle_file: Path, tmp_path: Path, 
 
     assert "parameter 'record' is unknown to this node" in told("record:=logs")
     assert "parameter 'cmd_vel_timeout' has another type; expected a number" in told("cmd_vel_timeout:=often")
+    assert "parameter 'cmd_vel_timeout' is inf s; expected 0 to 3600" in told("cmd_vel_timeout:=.inf")
+    assert "parameter 'activate_timeout' is nan s; expected 0 to 3600" in told("activate_timeout:=.nan")
 
 
 WHEELED = {"zoo:car-race": (CAR, 0.1, 0.025), "zoo:diff-nav": (BASE, 0.3 + 0.2, 0.1)}

@@ -46,6 +46,7 @@ def test_damaged_and_foreign_bundles_are_refused_at_configure(flight, bundle_fil
         pytest.param("command_message:=Twist", "a Twist holds", marks=pytest.mark.release),
         ("wires:=['speed=odom nav_msgs/msg/Odometry position']", "the contract has"),
         pytest.param("setpoints:=['position=0 0 1']", "which is measured", marks=pytest.mark.release),
+        ("cmd_vel_timeout:=.inf", "parameter 'cmd_vel_timeout' is inf s; expected 0 to 3600"),
     ],
 )
 def test_what_does_not_fit_the_contract_is_refused_at_configure(flight, bundle_file, parameter, words, fault_table):

@@ -68,9 +68,9 @@ void PathController::configure(
       throw RosError("controller_frequency is " + std::to_string(rate) + " Hz; the contract's rate is " +
               std::to_string(wanted) + " Hz");
     }
-    if (!(patience_ > 0.0 && speed_ >= 0.0)) {
-      throw RosError("patience is " + std::to_string(patience_) + ", speed is " + std::to_string(speed_) +
-              "; expected a positive number, and a speed that is not negative");
+    checked_seconds(name + ".patience", patience_);
+    if (!(speed_ >= 0.0 && std::isfinite(speed_))) {
+      throw RosError("parameter '" + name + ".speed' is " + std::to_string(speed_) + " m/s; expected a number from 0");
     }
     wire_commands();
     wire_signals(*node);

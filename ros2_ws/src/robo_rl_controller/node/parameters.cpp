@@ -96,12 +96,14 @@ Parameters::Parameters(Node & node)
         given.into(setpoints);
       } else if (name == "cmd_vel_timeout") {
         given.into(cmd_vel_timeout);
+        checked_seconds(name, cmd_vel_timeout);
       } else if (name == "use_sim_time") {
         given.into(use_sim_time);
       } else if (name == "activate") {
         given.into(activate);
       } else if (name == "activate_timeout") {
         given.into(activate_timeout);
+        checked_seconds(name, activate_timeout);
       } else {
         throw RosError(
                 "parameter '" + name + "' is unknown to this node; expected bundle, digest, robot, mode, wires, "

@@ -23,7 +23,6 @@ using controller_interface::return_type;
 using Strings = std::vector<std::string>;
 constexpr auto LOOK = std::chrono::milliseconds(20);
 constexpr double RATE_TOLERANCE = 0.01;
-constexpr double LONGEST_WAIT = 3600.0;      // s
 constexpr std::int64_t SLOW_TIME = 5000000;  // µs that the slowest of the gate's own moves takes
 
 }  // namespace
@@ -76,13 +75,11 @@ void PolicyController::configure()
 {
   auto & node = *get_node();
   const std::string path = node.get_parameter("bundle").as_string();
-  cmd_vel_timeout_ = node.get_parameter("cmd_vel_timeout").as_double();
-  activate_timeout_ = node.get_parameter("activate_timeout").as_double();
-  if (!(activate_timeout_ >= 0.0 && activate_timeout_ < LONGEST_WAIT)) {
-    throw RosError(
-            "parameter 'activate_timeout' is " + std::to_string(activate_timeout_) + " s; expected 0 to " +
-            std::to_string(LONGEST_WAIT));
-  }
+  const auto seconds = [&node](const char * name) {
+      return checked_seconds(name, node.get_parameter(name).as_double());
+    };
+  cmd_vel_timeout_ = seconds("cmd_vel_timeout");
+  activate_timeout_ = seconds("activate_timeout");
   fault_is_error_ = node.get_parameter("fault_is_error").as_bool();
   simulated_ = node.get_parameter("use_sim_time").as_bool();
   bundle_ = std::make_unique<Bundle>(path, node.get_parameter("digest").as_string());

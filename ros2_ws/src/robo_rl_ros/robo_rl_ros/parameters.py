@@ -34,6 +34,8 @@ FIXED = {
     "record": ("", "folder in which every session writes one .mcap file; '': none"),
 }
 """Default and meaning, by name."""
+LONGEST = 3600.0
+"""s that a parameter may be: more would switch off what it limits."""
 
 
 def declare(node: Node) -> None:
@@ -44,3 +46,11 @@ def declare(node: Node) -> None:
     blend = ParameterDescriptor(description="s from no authority to all", floating_point_range=[span])
     node.declare_parameter("blend_time", 5.0, blend)
     node.declare_parameter("select", "", ParameterDescriptor(description="the active policy, by name"))
+
+
+def seconds(node: Node, name: str) -> float:
+    """A parameter that is a time. ValueError for what is none, as NaN."""
+    value = float(node.get_parameter(name).value)
+    if not 0.0 <= value <= LONGEST:
+        raise ValueError(f"parameter '{name}' is {value:g} s; expected 0 to {LONGEST:g}")
+    return value

@@ -56,7 +56,7 @@ from robo_rl.ros.driven import DrivenRobot
 from robo_rl.ros.learning import Learning
 from robo_rl.ros.listening import Listener
 from robo_rl.ros.loading import Watch, load
-from robo_rl.ros.parameters import declare
+from robo_rl.ros.parameters import declare, seconds
 from robo_rl.ros.receivers import Receivers
 from robo_rl.ros.signal_buffer import SignalBuffer
 from robo_rl.ros.status_topics import StatusTopics
@@ -189,7 +189,7 @@ class PolicyNode(LifecycleNode):
             ticking=not simulated,
             constants=constants,
             perishable=[wire.name for wire in wires if wire.topic == "cmd_vel" and wire.name not in constants],
-            lasting=self.get_parameter("cmd_vel_timeout").value,
+            lasting=seconds(self, "cmd_vel_timeout"),
             robot=self.driven.robot if self.driven is not None else None,
             background=True,
         )
@@ -206,7 +206,7 @@ class PolicyNode(LifecycleNode):
         steady = Clock(clock_type=ClockType.STEADY_TIME)  # simulated time may stand still, which has to be told
         self._periodic = [self.create_timer(1.0, act, clock=steady) for act in (self._report, self._check_integrity)]
         if self.get_parameter("activate").value:
-            timeout, refuse = self.get_parameter("activate_timeout").value, partial(self._refuse, "activate")
+            timeout, refuse = seconds(self, "activate_timeout"), partial(self._refuse, "activate")
             self._periodic.append(Activation(self, self.control, timeout, refuse).timer)
         gc.collect()
         gc.freeze()  # what there is now stays; the collector need not look at it during a step
