@@ -141,7 +141,10 @@ def test_the_image_of_the_cpp_has_all_that_the_core_is_compiled_from(tmp_path: P
         for path in paths:
             target = tmp_path / to[1:] / ("" if (ROOT / path).is_dir() or not to.endswith("/") else Path(path).name)
             target.parent.mkdir(parents=True, exist_ok=True)
-            (shutil.copytree if (ROOT / path).is_dir() else shutil.copy)(ROOT / path, target)
+            if (ROOT / path).is_dir():
+                shutil.copytree(ROOT / path, target)
+            else:
+                shutil.copy(ROOT / path, target)
     package = tmp_path / "robo-rl/ros2_ws/src/robo_rl_controller"
     shared = package / "../../../deploy/build/c"  # as in its CMakeLists.txt
     words = ["g++", "-std=c++17", "-fsyntax-only", "-I", package / "include", "-I", shared]
