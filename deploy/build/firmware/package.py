@@ -113,7 +113,7 @@ def _simplefoc(bundle: Bundle) -> tuple[str, dict[str, str]]:
         )
     command = contract.commands[0]
     figures = {
-        f"{short}_shift": SHIFT * min(signals[name].noise or (0.0,)) if name in signals else 0.0
+        f"{short}_shift": SHIFT * float(np.min(signals[name].noise or 0.0)) if name in signals else 0.0
         for short, name in (("speed", "rotor_speed"), ("current", "current"), ("voltage", "bus_voltage"))
     }
     figures["current"] = max(command.upper)

@@ -76,8 +76,9 @@ class TwoArmCard:
         for key in card:
             require(key in known, where, key, "an unknown field", f"one of {sorted(known)}")
         tables = card.get("arms")
-        two = isinstance(tables, dict) and len(tables) == 2
-        require(two, where, "arms", sorted(tables) if isinstance(tables, dict) else tables, "two tables, [arms.NAME]")
+        named = isinstance(tables, dict) and len(tables) == 2
+        require(named, where, "arms", sorted(tables) if isinstance(tables, dict) else tables, "two tables, [arms.NAME]")
+        assert isinstance(tables, dict)
         for arm, table in tables.items():
             _require_fields(arm, table, where)
         driven = read_motors(card.get("motors"), where)

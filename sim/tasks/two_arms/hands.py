@@ -110,7 +110,7 @@ def _joined(channels: list[tuple[Any, ...]]) -> tuple[Any, ...]:
 def _both(one: Any, other: Any) -> Any:
     joined = ["elements", "lower", "upper"]
     if isinstance(one, Signal):
-        return replace(one, **{key: (*getattr(one, key), *getattr(other, key)) for key in (*joined, "noise")})
+        return replace(one, **_both_of(one, other, [*joined, "noise"]))
     assert isinstance(one, Command)
     if one.safe != "hold":
         joined.append("safe")
@@ -118,4 +118,8 @@ def _both(one: Any, other: Any) -> Any:
     assert isinstance(mine, PositionLaw)
     assert isinstance(its, PositionLaw)
     law = PositionLaw((*mine.stiffness, *its.stiffness), (*mine.damping, *its.damping))
-    return replace(one, law=law, **{key: (*getattr(one, key), *getattr(other, key)) for key in joined})
+    return replace(one, law=law, **_both_of(one, other, joined))
+
+
+def _both_of(one: Any, other: Any, fields: list[str]) -> dict[str, Any]:
+    return {field: (*getattr(one, field), *getattr(other, field)) for field in fields}
