@@ -28,8 +28,8 @@ OWN = re.compile(r".*[./:…]|[A-Z]+$|\./|my_|inside$|Ant-v5$")
 """What a reader has made or replaces, such as a file, CARD or inside; and gymnasium's."""
 FOLDERS = "benchmarks|controllers|deploy|docker|docs|examples|plugins|robo_rl|ros2_ws|sim|tests"
 OTHERS = {
-    "deploy/deploy_mujoco/configs", "deploy/pre_train/g1/motion.pt", "examples/main.c", "examples/Fly/Fly.ino", "examples/Spin/Spin.ino",
-    "ros2_ws/install/setup.sh",
+    "deploy/deploy_mujoco/configs", "deploy/pre_train/g1/motion.pt", "examples/main.c", "examples/Fly/Fly.ino",
+    "examples/Spin/Spin.ino", "ros2_ws/install/setup.sh",
 }  # fmt: skip
 """Files of legged_gym's deployment, of the packages that robo-rl firmware writes, and what colcon builds."""
 

@@ -199,7 +199,8 @@ def _as_exported() -> Iterator[None]:
 def optimized_twice(parameters: Mapping[str, Tensor]) -> Iterator[Kept]:
     """Meanwhile, the exporter's optimizer runs again with other parameters, to see whether the graph is the same.
 
-    Constants that it computes of parameters, or parameters that it merges as they are equal, make it another.
+    Constants that it computes of parameters, or parameters that it merges as they are equal, make it another. Where it
+    has left a parameter out for its value, such as a bias of zeros, the other graph is taken.
     """
     from torch.onnx import ONNXProgram
 
@@ -224,14 +225,46 @@ def optimized_twice(parameters: Mapping[str, Tensor]) -> Iterator[Kept]:
             model.graph.initializers[ends[0]].const_value = onnx_ir.tensor(others[name], name=ends[0])
         self.model = model
         optimize(self)
-        self.model, second = done, self.model_proto
-        kept.parameters.update(_parameters(self.model_proto, parameters, second, others))
+        other, second, drawn = self.model, self.model_proto, {name: torch.from_numpy(x) for name, x in others.items()}
+        self.model = done
+        first = self.model_proto
+        if missing(first, parameters) and not missing(second, drawn):
+            self.model = _with(other, second, parameters, others)
+            return
+        kept.parameters.update(_parameters(first, parameters, second, others))
 
     ONNXProgram.optimize = twice  # type: ignore[method-assign]
     try:
         yield kept
     finally:
         ONNXProgram.optimize = optimize  # type: ignore[method-assign]
+
+
+def missing(model: ModelProto, parameters: Mapping[str, Tensor]) -> list[str]:
+    """Names of parameters whose values are in none of the model's initializers, each taken once."""
+    arrays, left = [numpy_helper.to_array(tensor) for tensor in model.graph.initializer], []
+    for name, parameter in parameters.items():
+        value = parameter.detach().numpy()
+        match = [i for i, array in enumerate(arrays) if array.shape == value.shape and np.array_equal(array, value)]
+        if match:
+            arrays.pop(match[0])
+        else:
+            left.append(name)
+    return left
+
+
+def _with(model: Any, proto: ModelProto, parameters: Mapping[str, Tensor], others: Mapping[str, np.ndarray]) -> Any:
+    """A graph of ``others`` as parameters, with ``parameters`` in their place."""
+    import onnx_ir
+
+    known = {(value.shape, value.tobytes()): name for name, value in others.items()}
+    for tensor in proto.graph.initializer:
+        array = numpy_helper.to_array(tensor)
+        name = known.get((array.shape, array.tobytes()))
+        if name is not None:
+            value = parameters[name].detach().contiguous().numpy()
+            model.graph.initializers[tensor.name].const_value = onnx_ir.tensor(value, name=tensor.name)
+    return model
 
 
 def _parameters(

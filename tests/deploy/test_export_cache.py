@@ -116,6 +116,20 @@ def test_whatever_changes_what_is_computed_changes_the_key() -> None:
     assert computation(Small(), SHAPES, Small().state_dict(), ["y", *INPUTS[1:], *OUTPUTS]) != keys[0]
 
 
+def test_a_parameter_that_changes_nothing_yet_is_in_the_graph_all_the_same(folder: Path) -> None:
+    module = Small()
+    with torch.no_grad():
+        module.layer.bias.zero_()
+    exporter = by_torch(module)
+    model = through_cache(module, lambda: by_torch(module))
+    arrays = [onnx.numpy_helper.to_array(tensor) for tensor in model.graph.initializer]
+    assert any(array.shape == (2,) and not array.any() for array in arrays)
+    assert len(exporter.graph.initializer) <= len(arrays)
+    x, state = torch.rand(5, 3), torch.rand(5, 1)
+    command, _ = ReferenceEvaluator(model).run(None, {"x": x.numpy(), "state": state.numpy()})
+    np.testing.assert_allclose(command, module(x, state)[0].detach(), atol=1e-6)
+
+
 def test_a_graph_that_depends_on_what_its_parameters_are_is_not_kept(folder: Path) -> None:
     class Merged(Small):
         def compute(self, x: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
