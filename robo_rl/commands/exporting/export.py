@@ -86,7 +86,7 @@ def main(
 
 
 def _library(bundle: Bundle, machine: str, json: bool, out: Path | None = None) -> dict[str, Any]:
-    """Compile the library of a bundle, by default beside it; what is told of it."""
+    """Compile the library of a bundle, by default beside it. Returns what the command prints of it."""
     import platform
 
     from robo_rl.deploy.build.c.native import MACHINES, compile_native, self_test

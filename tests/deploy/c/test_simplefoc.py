@@ -56,6 +56,8 @@ static void pass(int milliseconds, float speed, uint8_t requests)
 }
 int main(int, char **words)
 {
+    std::printf("%d\\n", drive.start());
+    pass(20, WANTED, GATE_REQUEST_ARM);
     START_HERE
     motor.current_limit = 1.0f;
     std::printf("%d\\n", drive.start());
@@ -135,9 +137,11 @@ def current_program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("direction", [1, -1])
 def test_a_speed_is_kept_with_the_driver_off_until_armed(direction: int, speed_program: Path) -> None:
-    (weak,), (ready,), idle, armed, turning, braked, lost = printed(str(speed_program), str(direction))
-    assert (weak, ready) == (0, 1)  # a current limit below the contract's cuts commands
-    assert idle[:4] == [State.IDLE, 0, 0, 0]
+    (blind,), unarmed, (weak,), (ready,), idle, armed, turning, braked, lost = printed(
+        str(speed_program), str(direction)
+    )
+    assert (blind, weak, ready) == (0, 0, 1)  # without a sensor; a current limit below the contract's cuts commands
+    assert unarmed[:4] == idle[:4] == [State.IDLE, 0, 0, 0]
     assert armed[:3] == [State.READY, 1, 1]
     assert turning[0] == State.ACTIVE
     assert turning[3] == pytest.approx(WANTED_SPEED, rel=0.02)

@@ -49,7 +49,7 @@ def declare(node: Node) -> None:
 
 
 def seconds(node: Node, name: str) -> float:
-    """A parameter that is a time. ValueError for what is none, as NaN."""
+    """A parameter that is a time. ValueError for a number that can't be one, such as NaN."""
     value = float(node.get_parameter(name).value)
     if not 0.0 <= value <= LONGEST:
         raise ValueError(f"parameter '{name}' is {value:g} s; expected 0 to {LONGEST:g}")

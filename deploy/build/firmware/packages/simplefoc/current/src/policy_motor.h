@@ -35,6 +35,9 @@ class ${name}_motor
      * requests: those of enum gate_request that have come since the last call. */
     void run(float d, float q, float bus_voltage, uint8_t requests)
     {
+        if (!robot.intact) {
+            return; /* no sensor, perhaps; the driver stays off */
+        }
         asked |= requests;
         const unsigned long time = micros();
         if ((long)(time - due) < 0) {

@@ -36,6 +36,9 @@ class ${name}_motor
      * requests: those of enum gate_request that have come since the last call. */
     void run(float speed, uint8_t requests)
     {
+        if (!robot.intact) {
+            return; /* no sensor, perhaps; the driver stays off */
+        }
         motor.loopFOC();
         asked |= requests;
         const unsigned long time = micros();
