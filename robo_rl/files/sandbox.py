@@ -37,8 +37,6 @@ WAITS = 10.0
 MOST_SAID = 1 << 26
 STUCK = 2.0
 """s that a process may sleep, without working: it waits for a lock, or for a pipe that was put in a file's place."""
-IDLE = 0.05
-"""A fork that worked less than this part of its time was stuck in a lock."""
 ANSWER, REFUSAL = b"a", b"x"
 
 
@@ -47,7 +45,7 @@ class Refused(ValueError):
 
 
 class _StuckError(Exception):
-    """A fork that waits for ever."""
+    """A process that sleeps and works no more."""
 
 
 def attempt(
@@ -123,17 +121,13 @@ def _forked(
         finally:
             os._exit(0)
     os.close(theirs)
-    began = time.monotonic()
     try:
-        said = _read(ours, began + WAITS * seconds, child, most)
+        said = _read(ours, time.monotonic() + WAITS * seconds, child, most)
     finally:
         os.close(ours)
         with contextlib.suppress(ProcessLookupError):
             os.kill(child, signal.SIGKILL)
-        _, status, used = os.wait4(child, 0)
-    took = time.monotonic() - began
-    if said is None and used.ru_utime + used.ru_stime < IDLE * took:
-        raise _StuckError
+        _, status = os.waitpid(child, 0)
     return _understood(said, os.waitstatus_to_exitcode(status), memory, seconds)
 
 
@@ -165,10 +159,9 @@ def _started(function: str, arguments: Sequence[bytes], memory: int, seconds: fl
             for argument in arguments:
                 process.stdin.write(len(argument).to_bytes(8, "little") + argument)
             process.stdin.close()
-        until = time.monotonic() + WAITS * seconds + START
-        said = _read(ours, until, process.pid, most)
-        if said is None and time.monotonic() < until:
-            raise Refused("it waits for something that does not come, such as a pipe; expected files")
+        said = _read(ours, time.monotonic() + WAITS * seconds + START, process.pid, most)
+    except _StuckError:
+        raise Refused("it waits for something that does not come, such as a pipe; expected files") from None
     finally:
         os.close(ours)
         process.kill()
@@ -181,7 +174,7 @@ START = 20.0
 
 
 def _read(source: int, until: float, process: int, most: int) -> bytes | None:
-    """All that comes before the end; None where it does not come in time, or where the process sleeps for ``STUCK``."""
+    """All that comes before the end; None where it does not come in time, ``_StuckError`` where the process sleeps."""
     found = bytearray()
     at_work, worked = time.monotonic(), _work(process)
     while len(found) <= most:
@@ -190,7 +183,9 @@ def _read(source: int, until: float, process: int, most: int) -> bytes | None:
             work = _work(process)
             if work is None or work != worked:
                 at_work, worked = now, work
-            if now >= until or now - at_work > STUCK:
+            if now - at_work > STUCK:
+                raise _StuckError
+            if now >= until:
                 return None
             continue
         at_work = now

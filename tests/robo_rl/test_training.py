@@ -6,7 +6,8 @@ import json
 import os
 import shutil
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -58,14 +59,16 @@ def only_run(runs: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """One run of each training that was left in peace."""
-    found = {}
-    for label in LONG:
+def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """The run of a training that was left in peace, by its label."""
+
+    @cache
+    def run(label: str) -> Path:
         runs = tmp_path_factory.mktemp(label)
         assert command(*arguments(label, runs)) == 0
-        found[label] = only_run(runs)
-    return found
+        return only_run(runs)
+
+    return run
 
 
 def assert_same_training(run: Path, expected: Path) -> None:
@@ -81,7 +84,7 @@ def assert_same_training(run: Path, expected: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("label", representatives(list(LONG), ["apg", "walk"]))
 def test_after_kill_9_a_resumed_training_ends_as_if_it_had_never_been_killed(
-    label: str, uninterrupted: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    label: str, uninterrupted: Callable[[str], Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     process = started(arguments(label, tmp_path / "runs"), tmp_path / "holding")
     held(process, tmp_path / "holding")
@@ -97,11 +100,11 @@ def test_after_kill_9_a_resumed_training_ends_as_if_it_had_never_been_killed(
     result = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert result["run"] == str(run)
     assert not result["interrupted"]
-    assert_same_training(run, uninterrupted[label])
+    assert_same_training(run, uninterrupted(label))
 
 
 @pytest.mark.slow
-def test_ctrl_c_saves_and_says_how_to_resume(uninterrupted: dict[str, Path], tmp_path: Path) -> None:
+def test_ctrl_c_saves_and_says_how_to_resume(uninterrupted: Callable[[str], Path], tmp_path: Path) -> None:
     process = started(arguments("apg", tmp_path / "runs"), tmp_path / "holding")
     held(process, tmp_path / "holding")
     process.send_signal(signal.SIGINT)
@@ -117,7 +120,7 @@ def test_ctrl_c_saves_and_says_how_to_resume(uninterrupted: dict[str, Path], tmp
     assert numbers["environment_steps"] == result["environment_steps"]
     assert 0 < numbers["done"] < 400
     assert command("resume", str(run), "--episodes", "0") == 0
-    assert_same_training(run, uninterrupted["apg"])
+    assert_same_training(run, uninterrupted("apg"))
 
 
 def small_run(root: Path, updates: int = 6) -> Run:

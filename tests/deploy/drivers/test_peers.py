@@ -24,11 +24,12 @@ from robo_rl.deploy.robot.drivers.feetech import registers as r
 from robo_rl.deploy.robot.drivers.feetech.bus import Bus
 from robo_rl.deploy.robot.drivers.serial_port import SerialPort
 bus = Bus(SerialPort(sys.argv[1], 1000000))
-bus.write(1, r.TORQUE_ENABLE, 1)
 told = False
 while True:
+    bus.sync_write({1: b"\\1"}, r.TORQUE_ENABLE.address)
     bus.sync_write({1: r.GOAL_POSITION.encode(2200)}, r.GOAL_POSITION.address)
-    if not told and bus.read(1, r.GOAL_POSITION) == 2200:
+    found = bus.sync_read([1], r.GOAL_POSITION.address, r.GOAL_POSITION.size)
+    if not told and found and r.GOAL_POSITION.decode(found[1].parameters) == 2200:
         told = True
         print("ready", flush=True)
     time.sleep(0.01)
