@@ -39,7 +39,7 @@ def text_of(page: Path) -> str:
 
 
 def commands(page: Path) -> tuple[list[str], list[str]]:
-    """Those that a reader pastes, of blocks and of README's table, and those that a sentence or another table names.
+    """Those that a reader pastes, of blocks and of tables of results, and those that a sentence or another table names.
 
     Without comments and what follows a pipe, ; or &&.
     """
@@ -47,8 +47,8 @@ def commands(page: Path) -> tuple[list[str], list[str]]:
     blocks = re.findall(r"^```sh\n(.*?)^```", text, re.S | re.M) + re.findall(r"^(?:\$ |    )(robo-rl .*)", text, re.M)
     pasted = [line for block in blocks for line in block.splitlines() if "robo-rl " in line]
     named = re.findall(r"`(robo-rl\s[^`]+)`", re.sub(r"^```.*?^```", "", text, flags=re.S | re.M))
-    if page.name == "README.md":
-        pasted += re.findall(r"^\|.*`(robo-rl [^`]+)` \|$", text, re.M)
+    if page.name in ("README.md", "results.md"):
+        pasted += [line for row in re.findall(r"^\|.*", text, re.M) for line in re.findall(r"`(robo-rl [^`]+)`", row)]
     return _plain(pasted), _plain(named)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
 import tomllib
@@ -9,7 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from robo_rl import zoo
 from robo_rl.cli import main
+from robo_rl.commands.looking import evaluate
+from robo_rl.commands.training import train
 
 ROOT = Path(__file__).parent.parent
 PAGES = [*sorted(ROOT.glob("docs/*.md")), ROOT / "README.md"]
@@ -32,6 +36,35 @@ def test_the_page_of_installation_names_the_extras_of_drivers_and_tools() -> Non
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_a_page_installs_nothing_from_pypi_that_is_not_there(page: Path) -> None:
     assert re.findall(r"pip install '?robo-rl'?(?:\s|`|$)", page.read_text(), re.M) == []
+
+
+def measured_rows() -> list[tuple[str, str]]:
+    """Rows of the tables of results, and the command of each that evaluates a policy."""
+    pages = [ROOT / "README.md", ROOT / "docs" / "results.md"]
+    rows = [line for page in pages for line in page.read_text().splitlines() if line.startswith("|")]
+    return [(row, line) for row in rows for line in re.findall(r"`robo-rl ((?:evaluate|train) [^`]+)`", row)]
+
+
+def test_a_row_of_results_has_as_many_episodes_as_its_command_runs() -> None:
+    defaults = {
+        name: inspect.signature(command.main).parameters["episodes"].default
+        for name, command in (("evaluate", evaluate), ("train", train))
+    }
+    for row, line in measured_rows():
+        given = re.search(r"--episodes (\d+)", line)
+        count = int(given[1]) if given else defaults[line.split()[0]]
+        count //= 20 if "--ground" in line else 1  # of each height of each kind of terrain
+        assert count in {int(number.replace(",", "")) for number in re.findall(r"of ([\d,]+)", row)}, line
+
+
+def test_a_row_of_results_has_the_success_that_the_zoo_tells_of_its_policies() -> None:
+    told = 0
+    for row, line in measured_rows():
+        for name in re.findall(r"`(?:robo-rl evaluate )?zoo:([\w-]+)`", row) if "--" not in line else []:
+            success = json.loads((zoo.FOLDER / f"{name}.json").read_text())["evaluation"]["success"]
+            assert f"{success:.1%}".replace("%", " %") in row or (success == 1.0 and "all of" in row), name
+            told += 1
+    assert told >= 8
 
 
 def documented_metrics() -> list[str]:

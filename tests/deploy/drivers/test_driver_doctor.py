@@ -54,6 +54,12 @@ def test_a_robot_that_is_well_passes_with_its_rates_and_ages_and_what_it_does_in
     assert any("Hz" in one.sentence for one in found if one.subject in session.driver.measured)
 
 
+def test_a_servos_firmware_is_told_as_its_maker_writes_it() -> None:
+    """Major and minor number, of a byte each (Feetech's memory table, LeRobot's FIRMWARE_MAJOR_VERSION)."""
+    session = session_of("so101")
+    assert session.driver.connect().details["firmware"] == "3.10 3.10 3.10 3.10 3.10 3.10"
+
+
 def test_slow_clocks_lines_and_failsafes_of_px4_are_found_on_the_bench() -> None:
     pytest.importorskip("pymavlink", reason="pymavlink is missing: pip install 'robo-rl[px4]'")
     from emulated_px4 import Session

@@ -59,7 +59,8 @@ class FeetechArm(ServoArm):
                     f"servo {joint.id} ({joint.name}) has the offset {offset}, the calibration file says "
                     f"{joint.calibration.homing_offset}: the file is another arm's, or older; run lerobot-calibrate"
                 )
-            firmware.append(str(self.bus.read(joint.id, r.FIRMWARE)))
+            minor, major = divmod(self.bus.read(joint.id, r.FIRMWARE), 256)
+            firmware.append(f"{major}.{minor}")
             for register, value in setup(joint):
                 if self.bus.read(joint.id, register) != value:
                     self.bus.write(joint.id, register, value)
