@@ -6,9 +6,7 @@ their networks run in their own runtime.
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import re
 import sys
 from collections import deque
 from collections.abc import Callable
@@ -18,7 +16,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-import yaml
 from torch import nn
 
 from robo_rl.adapters.foreign import description, statements
@@ -28,51 +25,18 @@ from robo_rl.deploy.build.verify import verify
 from robo_rl.deploy.robot.bundle import Bundle, BundleError, command_differences, greatest
 from robo_rl.sim.tasks.loading import load_task
 
+sys.path.append(str(Path(__file__).parent))
+import trainers
 
-def _beside(name: str) -> Any:
-    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules.setdefault(name, module)
-    spec.loader.exec_module(module)
-    return module
-
-
-forms = _beside("adopted")
+forms, fill, mlp = trainers.forms, trainers.fill, trainers.mlp
 CARD, MJLAB, ISAAC = forms.CARD, forms.MJLAB, forms.ISAAC
-PLAIN = 45
-TERMS = forms.TERMS
-
-
-def mlp(size: int = PLAIN, seed: int = 0) -> nn.Sequential:
-    """Actions of some 0.1: enough to tell joints apart, too small to fall."""
-    torch.manual_seed(seed)
-    net = nn.Sequential(nn.Linear(size, 32), nn.ELU(), nn.Linear(32, 32), nn.ELU(), nn.Linear(32, 12))
-    with torch.no_grad():
-        net[-1].weight.mul_(0.3)
-        net[-1].bias.mul_(0.3)
-    return net.requires_grad_(False)
+PLAIN, TERMS = trainers.PLAIN, forms.TERMS
 
 
 def run(capsys: Any, *words: Any, **settings: Any) -> tuple[int, dict[str, Any], str]:
     code = adopt.main(*words, json=True, **settings)
     said = capsys.readouterr()
     return code, json.loads(said.out.strip().splitlines()[-1]), said.err
-
-
-def fill(toml: Path, **values: Any) -> None:
-    """What a user does: put values in the place of blanks, by the names of the fields."""
-    text = toml.read_text()
-    for name, value in values.items():
-        text, count = re.subn(rf'^{name} = "\?".*$', f"{name} = {json.dumps(value)}", text, flags=re.MULTILINE)
-        assert count == 1, name
-    toml.write_text(text)
-
-
-def terms_by_hand(toml: Path, terms: str = TERMS) -> None:
-    head = toml.read_text().split("[[observations]]")[0]
-    toml.write_text(head + terms)
 
 
 Step = Callable[[dict[str, np.ndarray]], np.ndarray]
@@ -114,8 +78,8 @@ def verified(toml: Path) -> None:
 def test_mjlab_s_onnx_walks_as_before_in_our_simulator(tmp_path: Path, monkeypatch: Any, capsys: Any) -> None:
     """The zoo's walk behind mjlab's observations and metadata."""
     monkeypatch.chdir(tmp_path)
-    walker = forms.Walker(MJLAB)
-    file = forms.to_onnx(walker, forms.size_of(walker), Path("walk.onnx"), forms.mjlab_metadata(walker))
+    file = Path("walk.onnx")
+    trainers.mjlab("walk.onnx")
     code, told, _ = run(capsys, file)
     assert (code, told["blanks"]) == (1, ["robot", "rate", "observations[4].period"])
     fill(Path(told["description"]), robot="go2", rate=50.0, period=forms.PERIOD)
@@ -133,15 +97,8 @@ def test_mjlab_s_onnx_walks_as_before_in_our_simulator(tmp_path: Path, monkeypat
 def test_unitree_rl_gym_s_torchscript_and_yaml(tmp_path: Path, monkeypatch: Any, capsys: Any) -> None:
     """As deploy/deploy_mujoco/deploy_mujoco.py runs it."""
     monkeypatch.chdir(tmp_path)
-    actor = mlp(47)
-    torch.jit.script(actor).save("motion.pt")
-    default = [forms.STAND[name] for name in MJLAB]
-    config = {
-        "policy_path": "x", "simulation_dt": 0.002, "control_decimation": 10, "kps": [35.0] * 12, "kds": [0.5] * 12,
-        "default_angles": default, "ang_vel_scale": 0.25, "dof_pos_scale": 1.0, "dof_vel_scale": 0.05,
-        "action_scale": 0.25, "cmd_scale": [2.0, 2.0, 0.25], "num_actions": 12, "num_obs": 47, "cmd_init": [0.5, 0, 0],
-    }  # fmt: skip
-    Path("go2.yaml").write_text(yaml.dump(config))
+    config = trainers.unitree_rl_gym()
+    default = config["default_angles"]
     code, told, _ = run(capsys, Path("motion.pt"), config=(Path("go2.yaml"),), robot="go2", episodes=0)
     assert (code, told["blanks"]) == (1, ["joints"])
     code, told, _ = run(
@@ -172,29 +129,9 @@ def test_unitree_rl_gym_s_torchscript_and_yaml(tmp_path: Path, monkeypatch: Any,
 def test_unitree_rl_lab_s_deploy_yaml(tmp_path: Path, monkeypatch: Any, capsys: Any) -> None:
     """As deploy/include/isaaclab of unitree_rl_lab runs it: history by term, oldest first, clip before scale."""
     monkeypatch.chdir(tmp_path)
-    actor, history = mlp(3 * PLAIN, seed=1), 3
-    forms.to_onnx(actor, 3 * PLAIN, Path("policy.onnx"))
+    history, clips, scales = 3, trainers.CLIPS, trainers.SCALES
+    actor, motors = trainers.unitree_rl_lab("policy.onnx", history), [CARD.index(name) for name in ISAAC]
     default = [forms.STAND[name] for name in ISAAC]
-    scales = {"base_ang_vel": 0.2, "projected_gravity": 1.0, "velocity_commands": 1.0, "joint_pos_rel": 1.0,
-              "joint_vel_rel": 0.05, "last_action": 1.0}  # fmt: skip
-    sizes = dict(zip(scales, (3, 3, 3, 12, 12, 12), strict=True))
-    clips = {"joint_vel_rel": [-2.0, 2.0]}
-    motors = [CARD.index(name) for name in ISAAC]
-    config = {
-        "joint_ids_map": motors, "step_dt": 0.02, "stiffness": [25.0] * 12, "damping": [0.5] * 12,
-        "default_joint_pos": default,
-        "commands": {"base_velocity": {"ranges": {"lin_vel_x": [-0.5, 1.0], "lin_vel_y": [-0.3, 0.3],
-                                                  "ang_vel_z": [-0.2, 0.2], "heading": None}}},
-        "actions": {"JointPositionAction": {"clip": None, "joint_names": [".*"], "scale": [0.25] * 12,
-                                            "offset": default, "joint_ids": None}},
-        "observations": {name: {"params": {}, "clip": clips.get(name), "scale": [scale] * sizes[name],
-                                "history_length": history} for name, scale in scales.items()},
-    }  # fmt: skip
-    Path("params").mkdir()
-    text = yaml.dump(config, sort_keys=False).replace(
-        "joint_ids: null", "joint_ids: !!python/object/apply:builtins.slice [null, null, null]"
-    )
-    Path("params/deploy.yaml").write_text(text)
     code, told, _ = run(capsys, Path("policy.onnx"), robot="go2", episodes=0)
     assert (code, told["blanks"]) == (0, [])
     buffers: dict[str, deque[np.ndarray]] = {}
@@ -233,39 +170,9 @@ def test_unitree_rl_lab_s_deploy_yaml(tmp_path: Path, monkeypatch: Any, capsys: 
 @pytest.mark.release
 def test_isaac_lab_s_env_yaml_with_an_rsl_rl_checkpoint(tmp_path: Path, monkeypatch: Any, capsys: Any) -> None:
     """rsl_rl's own model and normaliser give the actions; patterns of joints are read once the order is known."""
-    from rsl_rl.models import MLPModel
-    from tensordict import TensorDict
-
     monkeypatch.chdir(tmp_path)
-    torch.manual_seed(3)
-    obs = TensorDict({"policy": torch.zeros(1, PLAIN)}, batch_size=[1])
-    model = MLPModel(obs, {"actor": ["policy"]}, "actor", 12, [32, 16], "elu", obs_normalization=True)
-    model.obs_normalizer._mean.normal_(0.0, 0.1)
-    model.obs_normalizer._std.uniform_(0.5, 1.5)
-    critic = MLPModel(obs, {"critic": ["policy"]}, "critic", 1, [16], "elu")
-    saved = {"actor_state_dict": model.state_dict(), "critic_state_dict": critic.state_dict(), "iter": 5, "infos": None}
-    torch.save({**saved, "optimizer_state_dict": {"state": {}, "param_groups": []}}, "model_5.pt")
-    term = {"params": {}, "noise": None, "clip": None, "scale": None, "history_length": 0}
-    functions = {"base_ang_vel": 0.25, "projected_gravity": None, "generated_commands": None, "joint_pos_rel": None,
-                 "joint_vel_rel": 0.05, "last_action": None}  # fmt: skip
-    env = {
-        "decimation": 4, "sim": {"dt": 0.005},
-        "scene": {"robot": {
-            "init_state": {"joint_pos": {".*_hip_joint": 0.0, ".*_thigh_joint": 0.9, ".*_calf_joint": -1.8}},
-            "actuators": {"legs": {"joint_names_expr": [".*_hip_joint", ".*_thigh_joint", ".*_calf_joint"],
-                                   "stiffness": 25.0, "damping": 0.5}},
-        }},
-        "actions": {"joint_pos": {"joint_names": [".*"], "scale": {".*_hip_joint": 0.125, "^(?!.*_hip_joint).*": 0.25},
-                                  "use_default_offset": True, "clip": None}},
-        "observations": {"policy": {"history_length": None, "concatenate_terms": True, **{
-            name: {**term, "func": f"isaaclab.envs.mdp.observations:{name}", "scale": scale}
-            for name, scale in functions.items()}}},
-        "commands": {"base_velocity": {"ranges": {"lin_vel_x": (-1.0, 1.0), "lin_vel_y": (-0.5, 0.5)}}},
-    }  # fmt: skip
-    Path("params").mkdir()
-    Path("params/env.yaml").write_text(yaml.dump(env, sort_keys=False))  # with Isaac Lab's tags of tuples
+    model = trainers.isaac_lab("model_5.pt")
     assert "python/tuple" in Path("params/env.yaml").read_text()
-    Path("params/agent.yaml").write_text(yaml.dump({"policy": {"activation": "elu"}, "clip_actions": None}))
     code, told, _ = run(capsys, Path("model_5.pt"), robot="go2", episodes=0)
     assert (code, told["blanks"]) == (1, ["joints", "default", "action.scale", "gains.stiffness", "gains.damping"])
     code, told, _ = run(capsys, Path("model_5.pt"), robot="go2", joints=tuple(ISAAC), episodes=0)
@@ -290,24 +197,8 @@ def test_isaac_lab_s_env_yaml_with_an_rsl_rl_checkpoint(tmp_path: Path, monkeypa
 
 def test_stable_baselines3_s_zip_with_its_statistics(tmp_path: Path, monkeypatch: Any, capsys: Any) -> None:
     pytest.importorskip("stable_baselines3", reason="needs stable-baselines3: pip install 'robo-rl[dev]'")
-    import gymnasium
-    from stable_baselines3 import PPO
-    from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
-
-    class Plain(gymnasium.Env):  # type: ignore[type-arg]
-        observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (PLAIN,), np.float32)
-        action_space = gymnasium.spaces.Box(-1.0, 1.0, (12,), np.float32)
-
-        def reset(self, **_: Any) -> Any:
-            return self.np_random.normal(0.2, 0.7, PLAIN).astype(np.float32), {}
-
-        def step(self, action: Any) -> Any:
-            return self.np_random.normal(0.2, 0.7, PLAIN).astype(np.float32), 0.0, False, False, {}
-
     monkeypatch.chdir(tmp_path)
-    env = VecNormalize(DummyVecEnv([Plain]), norm_reward=False)
-    model = PPO("MlpPolicy", env, n_steps=16, batch_size=16, n_epochs=1, device="cpu", seed=0).learn(16)
-    model.save("walk.zip")
+    model, env = trainers.stable_baselines3("walk.zip")
     code, told, _ = run(capsys, Path("walk.zip"), episodes=0)
     assert code == 1
     assert "layers.statistics" in told["blanks"]
@@ -317,10 +208,7 @@ def test_stable_baselines3_s_zip_with_its_statistics(tmp_path: Path, monkeypatch
     code, told, _ = run(capsys, Path("walk.zip"), robot="go2", rate=50.0, joints=tuple(CARD), episodes=0)
     assert "layers.statistics" not in told["blanks"]
     default = [forms.STAND[name] for name in CARD]
-    head = toml.read_text().split("[[observations]]")[0]
-    toml.write_text(head)
-    fill(toml, default=default, scale=0.25, stiffness=35.0, damping=0.5)
-    toml.write_text(toml.read_text() + TERMS)
+    fill(toml, TERMS, default=default, scale=0.25, stiffness=35.0, damping=0.5)
     code, told, _ = run(capsys, Path("walk.zip"), episodes=0)
     assert code == 0
     last = np.zeros(12, np.float32)
@@ -461,6 +349,21 @@ def test_an_onnx_file_of_another_program_is_told_from_a_damaged_bundle(tmp_path:
     (tmp_path / "damaged.onnx").write_bytes(file.read_bytes()[:300])
     with pytest.raises(BundleError, match="no digest in it"):
         Bundle.read(tmp_path / "damaged.onnx")
+
+
+def test_the_description_of_another_file_of_the_same_name_is_not_taken_for_this_one(
+    tmp_path: Path, monkeypatch: Any, capsys: Any
+) -> None:
+    """Every run of a trainer has its exported/policy.onnx: joints, scales and gains of the first must not be its."""
+    monkeypatch.chdir(tmp_path)
+    for folder in ("one", "two"):
+        Path(folder).mkdir()
+        torch.jit.script(mlp()).save(f"{folder}/policy.pt")
+    assert run(capsys, Path("one/policy.pt"), robot="go2")[0] == 1
+    assert run(capsys, Path("one/policy.pt"))[0] == 1
+    with pytest.raises(AdoptionError, match=r"is '\.\./one/policy\.pt'; expected \.\./two/policy\.pt.*--out FOLDER"):
+        adopt.main(Path("two/policy.pt"))
+    assert run(capsys, Path("two/policy.pt"), out=Path("other"))[0] == 1
 
 
 def test_a_pickle_that_would_run_something_is_refused(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -130,6 +131,19 @@ def parse(path: Path) -> dict[str, Any]:
         return loads_toml(read_bytes(path, MOST_BYTES))
     except (OSError, ValueError) as error:
         raise AdoptionError(f"{path}: it can't be read ({error}); expected a description of a policy") from None
+
+
+def require_of(told: Mapping[str, Any], field: str, file: Path, toml: Path) -> None:
+    """Refuse what ``toml`` has ``told`` of another file than ``file``: that one has its own order of joints and scales.
+
+    ``field``: the one that names the file, as seen from the folder of ``toml``.
+    """
+    named = told.get(field, BLANK)
+    if isinstance(named, str) and named != BLANK and (toml.parent / named).resolve() != file.resolve():
+        raise AdoptionError(
+            f"{toml}: {field} is '{named}'; expected {os.path.relpath(file, toml.parent)}. It describes another file: "
+            "give --out FOLDER for this one, or change that line where it is the same file in another place"
+        )
 
 
 def blanks(data: Mapping[str, Any]) -> list[str]:

@@ -48,6 +48,7 @@ def main(
     if file.is_dir():
         return adopt_recording.adopt(file, folder, said, _again(out), json)
     given: dict[str, Any] = description.parse(toml) if toml.is_file() else {}
+    description.require_of(given, "network", file, toml)
     given |= {key: value for key, value in said.items() if value is not None}
     files = list(config) or adopting.near(file)
     folder.mkdir(parents=True, exist_ok=True)

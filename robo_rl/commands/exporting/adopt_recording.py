@@ -33,6 +33,7 @@ def adopt(path: Path, folder: Path, said: dict[str, Any], again: str, json: bool
 
     toml, task_file, out = folder / arm_recording.TOML, folder / "policy_task.py", folder / "demonstrations.safetensors"
     given: dict[str, Any] = description.parse(toml) if toml.is_file() else {}
+    description.require_of(given, "recording", path, toml)
     given |= {key: value for key, value in said.items() if value is not None}
     data = lerobot.read(path)
     told, reasons = arm_recording.draft(data, given, os.path.relpath(path, folder))
