@@ -2,7 +2,7 @@
 
 Robots on a ground that go far are followed, each by a camera of its own, from beside and behind; from farther away and
 above where lines show their surroundings, such as walls or lanes. All others are seen by a camera that stands still:
-side by side where they would be in the same place.
+side by side where they would be in the same place. Of a robot that stands and moves objects it sees these and the hand.
 """
 
 from __future__ import annotations
@@ -10,10 +10,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import mujoco
 import numpy as np
 
 from robo_rl.controllers.rotation import yaw_angle
-from robo_rl.sim.drawing import GOALS, Line, Motion, Sphere, corners, has_ground, has_terrain, size_of
+from robo_rl.sim.drawing import GOALS, Line, Motion, Sphere, corners, has_ground, has_terrain, moving, size_of
 from robo_rl.sim.pictures.stage import FIELD_OF_VIEW
 
 AZIMUTH, ELEVATION = 120.0, -20.0
@@ -40,6 +41,8 @@ JUMP = 3.0
 """Sizes of a robot between two moments: it began again."""
 SMALLEST = 0.06
 """Of a picture's height: robots of which more than one is shown."""
+HAND = 0.5
+"""Of the way of the body of a robot that goes farthest: bodies that go as far are its hand."""
 APART = 4.0
 """Sizes of a robot between two that are side by side, at least."""
 
@@ -144,11 +147,28 @@ def spread(way: np.ndarray, size: float, team: int = 1) -> np.ndarray:
     return np.stack([x, y, 0.0 * x], -1)
 
 
+def objects_of(model: mujoco.MjModel) -> np.ndarray:
+    """Numbers of the bodies that a robot whose base stands can move, such as cubes; none of other robots."""
+    free = model.jnt_bodyid[model.jnt_type == mujoco.mjtJoint.mjJNT_FREE]
+    return free if 1 not in free else free[:0]
+
+
+def bodies_shown(motion: Motion) -> np.ndarray:
+    """Numbers of the bodies that should be seen: all, or where there are objects, these and the robot's hand."""
+    bodies, objects = np.arange(1, motion.model.nbody), objects_of(motion.model)
+    if not len(objects):
+        return bodies
+    far = np.linalg.norm(np.ptp(motion.poses[..., :3], axis=0), axis=-1).max(0)
+    own = ~np.isin(bodies, objects)
+    return bodies[~own | (far >= HAND * far[own].max())]
+
+
 def points_of(motion: Motion, scene: Scene) -> np.ndarray:
     """(k, 3) m: all that should be seen, by the robots' shapes and the balls that are where they go."""
     offsets = np.zeros((motion.robots, 3)) if scene.offsets is None else scene.offsets
     every = max(1, len(motion) // ENOUGH)
-    parts = [(corners(motion.model, motion.poses[::every]) + offsets[:, None]).reshape(-1, 3)]
+    shown = np.isin(motion.model.geom_bodyid[moving(motion.model)].repeat(8), bodies_shown(motion))
+    parts = [(corners(motion.model, motion.poses[::every])[:, :, shown] + offsets[:, None]).reshape(-1, 3)]
     parts += [(m.position + offsets).reshape(-1, 3) for m in motion.markers if isinstance(m, Sphere)]
     points = np.concatenate(parts)
     return points[np.isfinite(points).all(1)]
@@ -194,12 +214,13 @@ def distance_of(motion: Motion, size: tuple[int, int]) -> float:
 
 
 def as_many_as_seen(motion: Motion, size: tuple[int, int]) -> Motion:
-    """All robots of a motion, or the first one, or its team, where all would be too small in one picture of ``size``
-    (pixels)."""
+    """All robots of a motion, or the first one, or its team, where all, or the objects that they move, would be too
+    small in one picture of ``size`` (pixels)."""
     scene = arrange(motion)
     _, distance, _, _ = whole(motion, scene, size)
     part = scene.size / (distance * math.tan(math.radians(FIELD_OF_VIEW / 2)))
-    return motion if not scene.follow and part > SMALLEST else motion.part(robots=slice(0, motion.team))
+    large = not scene.follow and part > SMALLEST and not len(objects_of(motion.model))
+    return motion if large else motion.part(robots=slice(0, motion.team))
 
 
 def middles_of(motion: Motion) -> np.ndarray:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import dataclasses
 import itertools
 
+import mujoco
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from robo_rl.sim.drawing import Line, Motion, Sphere
+from robo_rl.sim.drawing import Line, Motion, Poser, Sphere, corners
 from robo_rl.sim.pictures.camera import (
     APART,
     JUMP,
@@ -18,8 +19,11 @@ from robo_rl.sim.pictures.camera import (
     as_many_as_seen,
     distance_of,
     followed,
+    frame,
     headings,
+    points_of,
     spread,
+    whole,
 )
 from robo_rl.sim.pictures.stage import FIELD_OF_VIEW
 from robo_rl.sim.plants.drawing import at_rest, draw
@@ -98,6 +102,43 @@ def test_a_robot_among_walls_and_its_goal_are_both_in_the_picture(direction, awa
         seen = place - (at - distance * ahead)
         assert abs(seen @ np.cross(right, ahead)) < slope * (seen @ ahead)
         assert abs(seen @ right) < 1.5 * slope * (seen @ ahead)
+
+
+ARM = """
+<mujoco>
+  <worldbody>
+    <geom type="plane" size="5 5 .1"/>
+    <body name="base"><geom type="box" size=".1 .1 .1" pos="0 0 .1"/>
+      <body name="column" pos="0 0 .2"><joint axis="0 0 1"/><geom type="box" size=".06 .06 .3" pos="0 0 .3"/>
+        <body name="hand" pos="0 0 .6"><joint axis="0 1 0"/><geom type="box" size=".2 .04 .04" pos=".3 0 -.3"/>
+        </body></body></body>
+    <body name="cube" pos=".5 .2 .02"><freejoint/><geom type="box" size=".02 .02 .02"/></body>
+  </worldbody>
+</mujoco>
+"""
+
+
+def test_of_an_arm_that_moves_a_cube_the_camera_sees_cube_place_and_hand_from_near() -> None:
+    model = mujoco.MjModel.from_xml_string(ARM)
+    rows = np.tile(model.qpos0, (20, 1))
+    rows[:, 0] = np.linspace(-0.4, 0.4, 20)
+    rows[:, 3] += np.linspace(0.0, 0.1, 20)
+    poses = np.repeat(Poser(model).poses(rows)[:, None], 4, axis=1)
+    place = np.tile([0.45, -0.2, 0.02], (20, 4, 1))
+    motion = as_many_as_seen(Motion(model, poses, (Sphere("place", place, 0.02),), 0.02), (640, 480))
+    assert motion.robots == 1, "cubes of four arms side by side are specks"
+    scene = arrange(motion)
+    at, distance, azimuth, elevation = whole(motion, scene, (640, 480))
+    all_of_it = corners(model, motion.poses).reshape(-1, 3)
+    assert distance < 0.75 * frame(all_of_it, 0.15 * scene.size, (640, 480), azimuth, elevation)[1]
+    a, e = np.radians(azimuth), np.radians(elevation)
+    ahead = np.array([np.cos(e) * np.cos(a), np.cos(e) * np.sin(a), np.sin(e)])
+    right = np.array([np.sin(a), -np.cos(a), 0.0])
+    slope, seen = np.tan(np.radians(FIELD_OF_VIEW / 2)), points_of(motion, scene) - (at - distance * ahead)
+    for point in (poses[0, 0, 3, :3], poses[-1, 0, 3, :3], place[0, 0]):
+        assert np.abs(points_of(motion, scene) - point).sum(-1).min() < 0.1
+    assert (np.abs(seen @ np.cross(right, ahead)) < slope * (seen @ ahead)).all()
+    assert (np.abs(seen @ right) < 4 / 3 * slope * (seen @ ahead)).all()
 
 
 def test_the_heading_of_a_walker_is_its_way():
