@@ -5,7 +5,8 @@
 Nobody looks at the page, or, with --browser, a headless Chromium on this computer, which draws without a graphics card
 and so needs most of a core for itself; it has a low priority (nice 15). The training's seconds are those of its
 updates. Its processor time is that of its own process. The page is a process of its own, with a lower priority (nice
-10); its processor time, and the browser's, are printed separately.
+10); its processor time, and the browser's, are printed separately. Beside each training is the computer's load of the
+minute before it.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ WITHOUT, LIVE = "without", "live"
 
 
 def one(task: str, more: list[str], live: bool, browser: bool) -> dict[str, float]:
-    """Train once: seconds of its updates, and processor time (s) of the training's process and of all others."""
+    """Train once: seconds of its updates, processor time (s) of its process and of all others, and the load before."""
+    load = os.getloadavg()[0]
     with (
         tempfile.TemporaryDirectory() as runs,
         tempfile.TemporaryFile("w+") as told,
@@ -55,7 +57,8 @@ def one(task: str, more: list[str], live: bool, browser: bool) -> dict[str, floa
         told.seek(0)
         seconds = json.loads(told.read().splitlines()[-1])["train_seconds"]
     used = sum(after[2:4]) - sum(before[2:4])
-    return {"train_seconds": round(seconds, 2), "own_seconds": round(own, 2), "others_seconds": round(used - own, 2)}
+    found = {"train_seconds": seconds, "own_seconds": own, "others_seconds": used - own, "load": load}
+    return {name: round(value, 2) for name, value in found.items()}
 
 
 @contextlib.contextmanager

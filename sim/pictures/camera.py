@@ -41,8 +41,6 @@ JUMP = 3.0
 """Sizes of a robot between two moments: it began again."""
 SMALLEST = 0.06
 """Of a picture's height: robots of which more than one is shown."""
-HAND = 0.5
-"""Of the way of the body of a robot that goes farthest: bodies that go as far are its hand."""
 APART = 4.0
 """Sizes of a robot between two that are side by side, at least."""
 
@@ -154,13 +152,15 @@ def objects_of(model: mujoco.MjModel) -> np.ndarray:
 
 
 def bodies_shown(motion: Motion) -> np.ndarray:
-    """Numbers of the bodies that should be seen: all, or where there are objects, these and the robot's hand."""
-    bodies, objects = np.arange(1, motion.model.nbody), objects_of(motion.model)
+    """Numbers of the bodies that should be seen: all, or where there are objects, these and the robot's hand.
+
+    That is the bodies at the ends of its limbs, such as fingers, and those that carry them.
+    """
+    model, bodies, objects = motion.model, np.arange(1, motion.model.nbody), objects_of(motion.model)
     if not len(objects):
         return bodies
-    far = np.linalg.norm(np.ptp(motion.poses[..., :3], axis=0), axis=-1).max(0)
-    own = ~np.isin(bodies, objects)
-    return bodies[~own | (far >= HAND * far[own].max())]
+    ends = bodies[~np.isin(bodies, model.body_parentid) & ~np.isin(bodies, objects)]
+    return np.unique(np.concatenate([objects, ends, model.body_parentid[ends]]))
 
 
 def points_of(motion: Motion, scene: Scene) -> np.ndarray:

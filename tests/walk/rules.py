@@ -22,6 +22,8 @@ class Rule:
     """For the commands whose ``key`` matches the whole pattern; the first such rule counts."""
 
     pattern: str
+    before: str = ""
+    """What makes files that a reader has: run first."""
     add: str = ""
     """Options that cut it short."""
     replace: tuple[str, str] = ("", "")
@@ -43,18 +45,22 @@ class Rule:
 SUCCESS = r"([\d.]+)% of [\d,]+ held-out episodes"
 ANY = r"(?:success|no failure) +([\d.]+)%"
 HARDWARE = "needs the robot"
-SETUP = "sets up what these tests run in; .ci/run does it on every change"
-REALTIME = "keeps deadlines of the wall clock, which a busy computer does not; make realtime and tests/ros run it"
-GO2 = "needs the robot's DDS (pip install 'robo-rl[go2]'); tests/deploy/drivers runs both"
-CAR = "keeps deadlines of the wall clock; tests/deploy/drivers runs it in virtual time"
-PLANS = "keeps deadlines of the wall clock; tests/robo_rl/commands/test_plan_commands.py runs the page's commands"
+SETUP = "sets up what these tests run in: make test has done it"
+EXTRAS = "fetches packages; setup-dev installs all extras, and tests/test_promises.py holds their names"
+CLOCK = "keeps deadlines of the wall clock, which a busy computer does not; "
+PLANS = CLOCK + "tests/robo_rl/commands/test_plan_commands.py runs the page's commands"
 LONG = "takes hours"
 CLUSTER = "needs several computers"
 ROS_SYSTEM = "needs a sourced ROS 2: its tools are not on PyPI"
 
-ROS_TESTS = "docs/ros.md walks a session in ROS 2; tests/ros runs these commands for this robot"
+ROS_TESTS = "docs/ros.md walks a session in ROS 2; tests/ros has these nodes"
 DOMAIN = "77"
 """Of the ROS 2 messages."""
+
+CONNECTED = "without commands it"
+"""What ``robo-rl run`` says when it has found its robot."""
+ADOPT = r"bring-your-policy\.md: robo-rl adopt "
+FOREIGN = "python $ROOT/tests/walk/foreign.py "
 
 CIRCLE = {"circle.py": ("docs/own-task.md", "python", 0)}
 RATES = {"rates.toml": ("docs/scale.md", "toml", 0)}
@@ -125,10 +131,11 @@ SKETCHES = {
 
 RULES = (
     # setting up, and what is not for one computer without a robot
-    Rule(
-        r".*: (make (demo|test|setup|setup-dev check)|git clone .*|pip (install|wheel) .*|\. \.venv/bin/activate)",
-        skip=SETUP,
-    ),
+    Rule(r".*: (make (demo|test|setup|setup-dev check)|\. \.venv/bin/activate)", skip=SETUP),
+    Rule(r".*: pip wheel .*", skip="tests/test_wheel.py makes one, and installs it"),
+    Rule(r".*: pip install .*", skip=EXTRAS),
+    Rule(r".*: git clone .*", skip="fetches a repository"),
+    Rule(r".*: docker .*", skip="needs Docker and its registry; tests/ros/test_workspace.py reads these files"),
     Rule(r".*: \(cd ros2_ws && colcon build\).*|.*: ros2 .*", skip=ROS_SYSTEM),
     Rule(r"ros\.md: (python3 -m venv --system-site|~/robo-rl/bin/pip|\(cd ros2_ws && \. /opt/ros).*", skip=ROS_SYSTEM),
     Rule(r"robot-computer\.md: (?!robo-rl).*", skip=ROS_SYSTEM),
@@ -157,29 +164,37 @@ RULES = (
     Rule(r".*--wandb .*|.*--mlflow .*", skip="needs a server; tests/robo_rl/test_trackers.py does it"),
     Rule(r".*--sac\.actors .*", skip="needs Ray; tests/robo_rl/algorithms/test_actors.py does it"),
     Rule(r"security\.md: python benchmarks/fuzz\.py.*|.*--episodes 1000000 .*", skip=LONG),
-    Rule(r".*--port (/dev/ttyACM0|/dev/ttyUSB0|eth0).*", skip=HARDWARE),
+    Rule(r".*(--port |port:=)(/dev/tty(ACM0|USB0|AMA0)|eth0|radio:|192\.168|172\.16).*", skip=HARDWARE),
     Rule(r".*: lerobot-.*", skip=HARDWARE),
-    Rule(r".*: robo-rl (adopt|verify .*-adopted/).*", skip="needs files of other trainers; test_adopt.py makes them"),
+    Rule(r"commands\.md: robo-rl adopt .*", skip="needs files of other trainers; docs/bring-your-policy.md has them"),
+    # policies of other trainers, which do not walk unless "mjlab" makes them
+    Rule(ADOPT + r"policy\.onnx .*", before=FOREIGN + "mjlab", add="--episodes 4"),
+    Rule(ADOPT + r"walk\.onnx .*", add="--episodes 4"),
+    Rule(ADOPT + r".*model_1000\.pt .*", before=FOREIGN + "isaac_lab", add="--episodes 0"),
+    Rule(ADOPT + r".*Isaac-Velocity.*", before=FOREIGN + "leapp", add="--episodes 0"),
+    Rule(ADOPT + r"exported/policy\.onnx .*", before=FOREIGN + "unitree_rl_lab", add="--episodes 0"),
+    Rule(ADOPT + r"motion\.pt .*--robot go2 .*", before=FOREIGN + "unitree_rl_gym", add="--episodes 0"),
     Rule(
-        r"bring-your-policy\.md: robo-rl (train so101-pick|export runs/recorded).*",
-        skip="needs a recording of LeRobot's; tests/robo_rl/test_adopt_recording.py makes one",
+        ADOPT + r"motion\.pt .*--robot g1 .*", skip="a file of a peer's; tests/robo_rl/test_adopt_recurrent.py has such"
     ),
+    Rule(ADOPT + r"ppo_walk\.zip .*", before=FOREIGN + "stable_baselines3", add="--episodes 0"),
+    Rule(ADOPT + r"so101-pick .*", before=FOREIGN + "lerobot"),
+    Rule(r"bring-your-policy\.md: robo-rl train .*", add="--bc.updates 2 --episodes 4"),
+    Rule(r"bring-your-policy\.md: robo-rl verify .*", add="--episodes 8 --min-success 0"),
     Rule(
         r"firmware\.md: \(cd crazyflie_app && make .*",
         skip="needs the firmware's sources, which the line above fetches",
     ),
-    Rule(r".*: robo-rl run .*--driver f1tenth .*", skip=CAR),
-    Rule(r".*: robo-rl run .*--driver simulated.*", skip=REALTIME),
-    Rule(r"plans\.md: robo-rl (emulate plan-server|replay) .*", skip=PLANS),
+    Rule(r".*: robo-rl run .*--steer .*", skip="needs a hand; tests/robo_rl/commands/test_steering.py runs it"),
+    Rule(r"plans\.md: robo-rl (emulate plan-server|run|replay) .*", skip=PLANS),
     Rule(r".*: robo-rl learn arm-insert .*", add="--bc.updates 2", until="for the robot"),
     Rule(r".*: robo-rl learn runs/live", until="for the robot"),
-    Rule(r".*: robo-rl (emulate (franka|ur) --address .*|run .*--driver (franka|ur) .*)", skip=CAR),
-    Rule(r".*: robo-rl (emulate (px4|crazyflie)|run .*--driver (px4|crazyflie) .*)", skip=CAR),
-    Rule(r"bring-up\.md: robo-rl ros install .*", skip="needs the arm's calibration; tests/deploy runs it"),
-    Rule(r".*: robo-rl (emulate go2|run .*--driver go2|ros policy .*driver:=go2) .*", skip=GO2),
-    Rule(r".*--passphrase", skip="asks at a terminal"),
+    Rule(r"bring-up\.md: robo-rl ros install .*", skip="needs a calibration; tests/deploy/test_service.py does it"),
+    Rule(r".*--passphrase", skip="asks at a terminal; tests/deploy/test_signing.py answers"),
+    Rule(r"(manipulation\.md: robo-rl evaluate seeing\.onnx|legs\.md: robo-rl evaluate .*)", add=EPISODES),
     Rule(r"commands\.md: robo-rl retrain .*", skip="docs/retrain.md runs it, with a log that it records"),
-    Rule(r"commands\.md: robo-rl (ros|doctor) .*", skip="docs/ros.md and docs/operate.md walk the session"),
+    Rule(r"commands\.md: robo-rl ros (fault list|layout .*|messages)"),
+    Rule(r"commands\.md: robo-rl ros .*", skip=ROS_TESTS),
     # a session in simulated time, which a busy computer keeps too
     Rule(r"(own-task|navigation)\.md: robo-rl ros twin .*", until="Ctrl-C ends"),
     Rule(r"(driving|ros)\.md: robo-rl ros twin( car\.onnx)?", until="Ctrl-C ends", stays=True),
@@ -189,10 +204,12 @@ RULES = (
     Rule(
         r"ros\.md: robo-rl ros controllers .*", skip="needs ros2_control; tests/ros/test_controllers.py has a stand-in"
     ),
-    Rule(r"ros\.md: robo-rl doctor .*", skip=REALTIME),
-    Rule(r"(operate|driving|manipulation|navigation|own-task|README)\.md: robo-rl (ros|doctor) .*", skip=ROS_TESTS),
+    Rule(r".*: robo-rl doctor .*--computer .*", skip=CLOCK + "tests/deploy/test_computer.py runs it"),
+    Rule(r".*: robo-rl doctor .*--wiggle", skip=CLOCK + "tests/ros/test_walking_twin.py moves such joints"),
+    Rule(r".*: robo-rl doctor (?!so101).*", skip=CLOCK + "tests/ros/test_doctor_on_a_twin.py runs it"),
+    Rule(r"(operate|driving|manipulation|navigation|own-task|README)\.md: robo-rl ros .*", skip=ROS_TESTS),
     Rule(r"examples/own_kind/README\.md: robo-rl ros .*", skip=ROS_TESTS),
-    Rule(r"run-on-a-robot\.md: (python examples/run_on_robot\.py|robo-rl doctor) .*", skip=REALTIME),
+    Rule(r".*: python examples/run_on_robot\.py .*", skip=CLOCK + "tests/test_examples.py runs it"),
     Rule(r"driver\.md: robo-rl driver check .*", skip="takes minutes; tests/examples/test_own_driver.py runs it"),
     Rule(r"driver\.md: robo-rl run .*", until="my robot, joints 12"),
     # trainings: those by gradients take seconds and are run in full
@@ -219,9 +236,10 @@ RULES = (
     Rule(
         r"driving\.md: robo-rl evaluate runs/.* --against classical",
         replace=("runs/car-race-ppo-seed0-1", "zoo:car-race"),
+        add="--episodes 100",
     ),
     Rule(r".*: robo-rl evaluate .*(--sweep|--against|--ground|go2|arm|car|nav|mobile).*", add="--episodes 20"),
-    Rule(r".*: robo-rl verify (car|nav|follow|place|fetch|traffic)\.onnx", add="--episodes 20 --min-success 0"),
+    Rule(r".*: robo-rl verify (car|nav|omni|follow|place|fetch|traffic)\.onnx", add="--episodes 20 --min-success 0"),
     Rule(r"legs\.md: robo-rl verify .*", add="--episodes 20 --min-success 0"),
     Rule(
         r"manipulation\.md: robo-rl transfer place\.onnx", add="--episodes 10", replace=("place.onnx", "zoo:arm-place")
@@ -232,8 +250,10 @@ RULES = (
     # what goes on until it is stopped
     Rule(r".*: robo-rl play (?!.*(--seconds|pmsm)).*--video .*", add="--seconds 2"),
     Rule(r".*: robo-rl play (?!.*--(video|picture)).*", until=r"http://", add="--no-open"),
-    Rule(r".*: robo-rl emulate (so101|dynamixel|f1tenth)", until="an emulated", stays=True),
+    Rule(r".*: robo-rl emulate (?!.*--fault list).*", until="an emulated", stays=True),
+    Rule(r".*--driver f1tenth .*/dev/pts/3.*", take=("/dev/pts/3", r"/dev/pts/\d+"), until=CONNECTED),
     Rule(r".*--port /dev/pts/3.*", take=("/dev/pts/3", r"/dev/pts/\d+"), add="--seconds 5"),
+    Rule(r".*: robo-rl run .*--driver .*", until=CONNECTED),  # then deadlines of the wall clock are kept, or not
 )
 
 

@@ -51,6 +51,25 @@ def test_what_is_not_run_has_a_reason() -> None:
             assert reason, f"{page}:{line}: not run by test_docs; say why in rules.SKETCHES, or mark it 'python'"
 
 
+def verb(command: Command) -> list[str]:
+    """What the command is about: of "robo-rl ros teleop --source joy" ros and teleop."""
+    words = [re.sub(r".*/", "", word) for word in command.text.split() if "=" not in word]
+    return words[1:3] if words[:2] in (["robo-rl", "ros"], ["robo-rl", "link"]) else words[words[0] == "robo-rl" :][:1]
+
+
+def test_what_a_reason_names_has_the_command() -> None:
+    """A page runs it, and in a test's files its words are written; of a folder in one of them."""
+    for command in EVERY:
+        for place in re.findall(r"\b(?:tests|docs|benchmarks|examples)/[\w./-]*\w", rules.rule_of(command).skip):
+            assert (ROOT / place).exists(), f"{command.where}: {place}"
+            if place.startswith("docs/"):
+                run = [one for one in commands(place) if not rules.rule_of(one).skip]
+                assert any(verb(one)[0] == verb(command)[0] for one in run), f"{command.where}: {place}"
+            elif (ROOT / place).is_file() and command.text.startswith("robo-rl "):
+                text = (ROOT / place).read_text()
+                assert re.search(re.sub("[-_]", "[-_]", verb(command)[-1]), text), f"{command.where}: {place}"
+
+
 @pytest.fixture
 def session(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Session]:
     with opened(tmp_path, rules.DOMAIN) as walked:
@@ -82,6 +101,10 @@ def walk(command: Command, session: Session) -> str:
     rule = rules.rule_of(command)
     if rule.skip:
         return ""
+    if rule.before:
+        code, told = session.run(rule.before)
+        if code != 0:
+            return f"exit code {code} of '{rule.before}', before it:\n{told[-3000:]}"
     text = command.text
     for old, new in (rule.replace,) if rule.replace[0] else ():
         text = text.replace(old, new)

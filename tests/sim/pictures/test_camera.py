@@ -111,6 +111,7 @@ ARM = """
     <body name="base"><geom type="box" size=".1 .1 .1" pos="0 0 .1"/>
       <body name="column" pos="0 0 .2"><joint axis="0 0 1"/><geom type="box" size=".06 .06 .3" pos="0 0 .3"/>
         <body name="hand" pos="0 0 .6"><joint axis="0 1 0"/><geom type="box" size=".2 .04 .04" pos=".3 0 -.3"/>
+          <body name="finger" pos=".5 0 -.35"><geom type="box" size=".01 .01 .03"/></body>
         </body></body></body>
     <body name="cube" pos=".5 .2 .02"><freejoint/><geom type="box" size=".02 .02 .02"/></body>
   </worldbody>
@@ -135,7 +136,8 @@ def test_of_an_arm_that_moves_a_cube_the_camera_sees_cube_place_and_hand_from_ne
     ahead = np.array([np.cos(e) * np.cos(a), np.cos(e) * np.sin(a), np.sin(e)])
     right = np.array([np.sin(a), -np.cos(a), 0.0])
     slope, seen = np.tan(np.radians(FIELD_OF_VIEW / 2)), points_of(motion, scene) - (at - distance * ahead)
-    for point in (poses[0, 0, 3, :3], poses[-1, 0, 3, :3], place[0, 0]):
+    cube = model.body("cube").id - 1
+    for point in (poses[0, 0, cube, :3], poses[-1, 0, cube, :3], place[0, 0]):
         assert np.abs(points_of(motion, scene) - point).sum(-1).min() < 0.1
     assert (np.abs(seen @ np.cross(right, ahead)) < slope * (seen @ ahead)).all()
     assert (np.abs(seen @ right) < 4 / 3 * slope * (seen @ ahead)).all()
