@@ -15,31 +15,25 @@ from PIL import Image
 RATE, SIZE = 8, (480, 320)  # frames per second, and pixels of a film
 STAIRS = ("--fixed", "ground/kind", "0", "ground/difficulty", "0.75", "initial/place", "0", "initial/yaw", "0",
           "command/x", "0.6", "command/y", "0", "command/yaw", "0")  # fmt: skip
-HAND = (0.42, 0.36, 0.92, 0.86)
-"""Left, upper, right and lower edge, as parts of the picture: where the Panda's hand works."""
-WHOLE = (0.0, 0.0, 1.0, 1.0)
-FILMS = {  # file: policy, seed, seconds, part of the picture, and more of play
-    "hand": ("arm-place", 1, 4.0, HAND, ()),
-    "peg": ("arm-insert", 1, 3.0, HAND, ()),
-    "fetch": ("mobile-place", 0, 9.0, WHOLE, ()),
-    "rooms": ("diff-nav", 3, 7.0, WHOLE, ()),
-    "people": ("diff-follow", 1, 5.0, WHOLE, ()),
-    "race": ("car-race", 1, 6.0, WHOLE, ()),
-    "traffic": ("car-traffic", 1, 5.0, WHOLE, ()),
-    "flight": ("quadrotor-track", 0, 5.0, WHOLE, ("--fixed", "initial/tilt", "0")),
-    "climb": ("go2-rough", 1, 6.0, WHOLE, STAIRS),
+FILMS = {  # file: policy, seed, seconds, and more of play
+    "hand": ("arm-place", 1, 4.0, ()),
+    "peg": ("arm-insert", 1, 3.0, ()),
+    "fetch": ("mobile-place", 0, 9.0, ()),
+    "rooms": ("diff-nav", 3, 7.0, ()),
+    "people": ("diff-follow", 1, 5.0, ()),
+    "race": ("car-race", 1, 6.0, ()),
+    "traffic": ("car-traffic", 1, 5.0, ()),
+    "flight": ("quadrotor-track", 0, 5.0, ("--fixed", "initial/tilt", "0")),
+    "climb": ("go2-rough", 1, 6.0, STAIRS),
 }
 PLACE, MOMENTS, PANEL = "hand", (0, 9, 14, 20, 24, 28), (300, 200)
 """The film whose frames place.png has, and which."""
 
 
 def pictures(name: str) -> list[Image.Image]:
-    """Of a film, in its size; drawn larger, by as much as is cut off."""
-    policy, seed, seconds, (left, upper, right, lower), words = FILMS[name]
-    large = tuple(2 * round(0.5 * pixels / (right - left)) for pixels in SIZE)
-    box = (left * large[0], upper * large[1], right * large[0], lower * large[1])
-    whole = frames(policy, seed, words, seconds, RATE, (large[0], large[1]))
-    return [Image.fromarray(frame).crop(tuple(map(round, box))).resize(SIZE) for frame in whole]
+    """Of a film."""
+    policy, seed, seconds, words = FILMS[name]
+    return [Image.fromarray(frame) for frame in frames(policy, seed, words, seconds, RATE, SIZE)]
 
 
 def main(names: list[str]) -> None:
