@@ -87,6 +87,7 @@ def robot_page(name: str, picture: bool = False) -> str:
         "omni-nav",
         "pmsm-current",
         "dc-speed",
+        "bldc-speed",
         "arms-reach",
     ]
     mine = next(task for task in like if known_tasks()[task].card_type is type(card))

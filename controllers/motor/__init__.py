@@ -2,6 +2,6 @@
 
 from robo_rl.controllers.motor.current import Deadbeat, FieldOriented
 from robo_rl.controllers.motor.model import PmsmModel
-from robo_rl.controllers.motor.speed import SpeedPI, SymmetricOptimum
+from robo_rl.controllers.motor.speed import DutyPI, DutyWindow, SpeedPI, SymmetricOptimum
 
-__all__ = ["Deadbeat", "FieldOriented", "PmsmModel", "SpeedPI", "SymmetricOptimum"]
+__all__ = ["Deadbeat", "DutyPI", "DutyWindow", "FieldOriented", "PmsmModel", "SpeedPI", "SymmetricOptimum"]

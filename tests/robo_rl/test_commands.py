@@ -64,6 +64,7 @@ def test_tasks_lists_tasks_and_robots_with_their_sources(robo: Robo) -> None:
         "panda": "arm", "so101": "arm", "ur5e": "arm", "f1tenth": "car", "bmw320i": "car", "x500": "multirotor",
         "turtlebot3": "mobile_base", "turtlebot4": "mobile_base", "turtlebot3_manipulation": "mobile_manipulator",
         "rosbot_xl": "omni_base", "traction_pmsm": "motor", "cheetah_bldc": "motor", "gearmotor_37d": "motor",
+        "ec45_flat": "motor",
         "bi_so101": "two_arms",
     }  # fmt: skip
     assert all(robot["title"] and robot["sources"] for robot in robots.values())

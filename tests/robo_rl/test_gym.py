@@ -27,7 +27,9 @@ TASKS = [name for name in task_names() if name != "car-traffic-lidar"]
 """Its 180 beams are minutes of a compiler's work; tests/sim/lanes/test_scan.py traces what it sees."""
 OFTEN = ["quadrotor-hover", "go2-flat", "arm-reach", "car-race", "car-traffic", "diff-nav", "omni-nav", "pmsm-current"]
 SOME = representatives(TASKS, OFTEN)
-ENDLESS = ("car-practice", "mobile-place", "car-lanes", "diff-follow", "pmsm-current", "pmsm-speed", "dc-speed")
+ENDLESS = (
+    "car-practice", "mobile-place", "car-lanes", "diff-follow", "pmsm-current", "pmsm-speed", "dc-speed", "bldc-speed",
+)  # fmt: skip
 """Random actions end them after 20 minutes, 750 and 900 steps only: car-lanes has a guard that keeps it safe, and
 motors one that keeps their limits."""
 

@@ -86,12 +86,12 @@ def gate_header(contract: Contract) -> str:
 
 
 def released(contract: Contract) -> bool:
-    """Whether a stop has to disable the actuators: of a motor whose command is a voltage, 0 V is no rest.
+    """Whether a stop has to disable the actuators: of a motor whose command is a voltage or a duty, 0 is no rest.
 
     It is a zero vector, which shorts the windings, and the back-EMF of a shaft that turns drives a current through
     them.
     """
-    voltages = [command.unit == "V" and command.stop == "off" for command in contract.commands]
+    voltages = [command.unit in ("V", "1") and command.stop == "off" for command in contract.commands]
     return contract.robot.kind == "motor" and all(voltages)
 
 

@@ -92,15 +92,21 @@ def advance(state: DriveState, command: Any, p: DriveParameters, winding: Windin
     decay = torch.exp(-period / p.current_time)
     mean = target + (current - target) * (1.0 - decay) * p.current_time * (1.0 / period)
     load = torch.where(elapsed >= p.load_time, p.load, 0.0)
-    dry = p.dry_friction * torch.clamp(speed * (1.0 / winding.slow), -1.0, 1.0)
-    rate = (p.torque_factor * mean - dry - load - p.friction * speed) / p.inertia
-    slower = 1.0 + 0.5 * period * p.friction / p.inertia
     return DriveState(
-        (speed + period * rate / slower)[:, None],
+        speed_after(speed, p.torque_factor * mean, load, p, winding.slow, period)[:, None],
         (target + (current - target) * decay)[:, None],
         command + 0.0,
         (elapsed + period)[:, None],
     )
+
+
+def speed_after(speed: Any, torque: Any, load: Any, p: Any, slow: float, period: float) -> Any:
+    """rad/s (n,) of a shaft with the friction and inertia of ``p``, a period (s) of a torque and a load (n,) N m later;
+    below ``slow`` rad/s, dry friction is in proportion to speed."""
+    dry = p.dry_friction * torch.clamp(speed * (1.0 / slow), -1.0, 1.0)
+    rate = (torque - dry - load - p.friction * speed) / p.inertia
+    slower = 1.0 + 0.5 * period * p.friction / p.inertia
+    return speed + period * rate / slower
 
 
 class CurrentDrive(MotorPlant):

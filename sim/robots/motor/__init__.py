@@ -1,4 +1,5 @@
-"""Cards of electric motors with their inverter and sensors: synchronous machines in dq, and geared DC motors.
+"""Cards of electric motors with their inverter and sensors: synchronous machines in dq, brushless motors with six-step
+commutation, and geared DC motors.
 
 Amplitude-invariant dq: a current (d, q) of length I is phase currents of amplitude I, and torque has the factor 3/2.
 """
@@ -34,6 +35,10 @@ PMSM = {
 }  # fmt: skip
 DC = {
     **INVERTER, "resistance": "ohm", "inductance": "H", "torque_constant": "N*m/A", "gear_ratio": "1",
+    "dry_friction": "N*m",
+}  # fmt: skip
+BLDC = {
+    **INVERTER, "pole_pairs": "1", "resistance": "ohm", "inductance": "H", "torque_constant": "N*m/A",
     "dry_friction": "N*m",
 }  # fmt: skip
 MAY_BE_ZERO = ("supply_resistance", "dead_time", "current_noise", "current_step", "speed_noise", "friction",
@@ -128,7 +133,7 @@ class MotorCard:
     def read(cls, card: dict[str, Any], name: str, path: Path) -> Self:
         """The card in the parsed TOML ``card`` of the file ``path``."""
         where, machine = str(path), card.get("machine")
-        known = {one.machine: one for one in (PmsmCard, DcCard) if issubclass(one, cls)}
+        known = {one.machine: one for one in (PmsmCard, DcCard, BldcCard) if issubclass(one, cls)}
         require(isinstance(machine, str) and machine in known, where, "machine", machine, f"one of {sorted(known)}")
         assert isinstance(machine, str)
         made = known[machine]
@@ -198,6 +203,36 @@ class DcCard(MotorCard):
     @property
     def actuator_names(self) -> tuple[str, ...]:
         return ("armature",)
+
+
+@dataclass(frozen=True)
+class BldcCard(MotorCard):
+    """A brushless motor with a trapezoidal back-EMF and three Hall sensors, on an inverter of three half bridges, of
+    which two conduct at a time."""
+
+    machine: ClassVar[str] = "bldc"
+    units: ClassVar[dict[str, str]] = BLDC
+
+    pole_pairs: float
+    resistance: float
+    """From phase to phase, as in data sheets."""
+    inductance: float
+    """Likewise."""
+    torque_constant: float
+    """With the current in two phases; also V s/rad of the back-EMF between them."""
+    dry_friction: float
+
+    @property
+    def voltage_max(self) -> float:
+        return self.supply_voltage
+
+    @property
+    def torque_factor(self) -> float:
+        return self.torque_constant
+
+    @property
+    def actuator_names(self) -> tuple[str, ...]:
+        return ("bridge",)
 
 
 CARD = MotorCard

@@ -14,14 +14,20 @@ if TYPE_CHECKING:
 def tasks() -> tuple[type[Task], ...]:
     """All of them."""
     from robo_rl.sim.tasks.motor.current import PmsmCurrent
+    from robo_rl.sim.tasks.motor.six_step import BldcSpeed
     from robo_rl.sim.tasks.motor.speed import DcSpeed, PmsmSpeed
 
-    return PmsmCurrent, PmsmSpeed, DcSpeed
+    return PmsmCurrent, PmsmSpeed, DcSpeed, BldcSpeed
 
 
 def beginning(card: MotorCard) -> Beginning:
     """What a project for a robot of one's own begins with."""
     from robo_rl.sim.tasks.motor.current import PmsmCurrent
+    from robo_rl.sim.tasks.motor.six_step import BldcSpeed
     from robo_rl.sim.tasks.motor.speed import DcSpeed
 
-    return Beginning(DcSpeed, "speed") if card.machine == "dc" else Beginning(PmsmCurrent, "current")
+    by_machine = {
+        "dc": Beginning(DcSpeed, "speed"), "bldc": Beginning(BldcSpeed, "speed"),
+        "pmsm": Beginning(PmsmCurrent, "current"),
+    }  # fmt: skip
+    return by_machine[card.machine]

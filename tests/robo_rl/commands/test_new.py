@@ -36,7 +36,7 @@ def test_card_and_task_of_the_project_fit_together(
     task = load_task(made["task"])
     check(task)
     assert task.spec.robot.name == "my_robot"
-    others = {"g1": "g1-walk", "gearmotor_37d": "dc-speed"}
+    others = {"g1": "g1-walk", "gearmotor_37d": "dc-speed", "ec45_flat": "bldc-speed"}
     theirs = load_task(others.get(like) or BASES[task.spec.robot.kind], like)
     assert task.spec.robot.facts().actuators == theirs.spec.robot.facts().actuators
     assert {Path(file).name for file in made["files"]} >= {"my_robot.toml", "my_robot_task.py", "README.md"}
