@@ -4,16 +4,18 @@ from __future__ import annotations
 
 
 def hooks(name: str, learns: bool) -> dict[str, str]:
-    """Texts for ``templates/policy.c`` and ``templates/device.c``."""
-    places = ("learn_header", "learn_reset", "learn_allow", "learn_functions", "learn_post", "learn_pull", "learn_size")
+    """Texts for ``templates/policy.c``, ``templates/device.c`` and ``templates/onboard.c``."""
+    places = (
+        "learn_header", "learn_reset", "learn_allow", "learn_onboard", "learn_functions", "learn_post", "learn_pull",
+        "learn_size",
+    )  # fmt: skip
     if not learns:
         return {**dict.fromkeys(places, ""), "learn_size": "0"}
-    active = "out.state == (uint8_t)GATE_ACTIVE && out.source == (uint8_t)GATE_SOURCE_POLICY"
-    unchanged = "(out.events & (uint8_t)GATE_EVENT_RATE_LIMITED) == 0u"
     texts = (
         f'\n\n#include "{name}_learn.h"',
         f"\n    {name}_learn_pause();",
-        f"\n    {name}_learn_allow(({active} &&\n        {unchanged}) ? 1u : 0u);",
+        _allow(name, "out"),
+        _allow(name, "robot->gate"),
         FUNCTIONS.replace("NAME", name).replace("GUARD", name.upper()),
         "\n        post_progress(d, now);",
         "\n        } else if (frame.type == (uint8_t)LINK_PULL) {\n"
@@ -21,6 +23,13 @@ def hooks(name: str, learns: bool) -> dict[str, str]:
         "(DEVICE_FRAME(36) + DEVICE_FRAME(8 + LINK_PIECE))",
     )
     return dict(zip(places, texts, strict=True))
+
+
+def _allow(name: str, out: str) -> str:
+    """Learning is allowed while the gate sends the policy's commands as they are; ``out`` is the gate's output."""
+    active = f"{out}.state == (uint8_t)GATE_ACTIVE && {out}.source == (uint8_t)GATE_SOURCE_POLICY"
+    unchanged = f"({out}.events & (uint8_t)GATE_EVENT_RATE_LIMITED) == 0u"
+    return f"\n    {name}_learn_allow(({active} &&\n        {unchanged}) ? 1u : 0u);"
 
 
 FUNCTIONS = """

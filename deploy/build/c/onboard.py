@@ -17,6 +17,7 @@ from robo_rl.deploy.build.c.device import COPIED
 from robo_rl.deploy.build.c.gate_header import gate_header
 from robo_rl.deploy.build.c.generate import HERE, Generated, signal_names
 from robo_rl.deploy.build.c.held_header import held_header
+from robo_rl.deploy.build.c.hooks import hooks
 
 
 def write_onboard(made: Generated) -> list[Path]:
@@ -34,6 +35,7 @@ def write_onboard(made: Generated) -> list[Path]:
         "signal_count": str(len(contract.signals)),
         "signal_size": str(sum(signal.size for signal in contract.signals)),
         "command_size": str(sum(command.size for command in contract.commands)),
+        **hooks(name, made.learns),
     }
     headers = {"gate_config.h": gate_header(contract), "held_config.h": held_header(contract)}
     for file in COPIED:

@@ -89,8 +89,11 @@ def main(
             raise ValueError(f"--{name} is {number:g}; expected a positive number")
     if target == "riscv32" and (fly or faults):
         raise ValueError(f"--target is {asked}; expected a Cortex-M with --fly and --faults, or --run alone")
-    if learn and (fly or faults or package != "none"):
-        raise ValueError("--learn excludes --fly, --faults and --package: a learner belongs to one robot")
+    if learn and (fly or faults):
+        raise ValueError(
+            "--learn excludes --fly and --faults, which run several robots: a learner belongs to one; --run and "
+            "--package work with it"
+        )
     from robo_rl.deploy.build.c.generate import Options, generate
     from robo_rl.deploy.build.firmware.package import package as lay_out
     from robo_rl.deploy.robot.bundle.signing import read_signed

@@ -7,6 +7,7 @@ import dataclasses
 import json
 import os
 import shutil
+import subprocess
 import threading
 import time
 import tty
@@ -21,6 +22,7 @@ import torch
 from robo_rl.commands.running import link as link_command
 from robo_rl.contract import Network, Provenance
 from robo_rl.controllers.gate.codes import Request as GateRequest
+from robo_rl.controllers.gate.codes import State
 from robo_rl.deploy.build import learning as build
 from robo_rl.deploy.build.c.device import Answer, HostDevice, Request
 from robo_rl.deploy.build.c.generate import Generated, Options, generate
@@ -30,6 +32,7 @@ from robo_rl.deploy.build.firmware.build import COMPILER, EMULATOR, INSTALL, bui
 from robo_rl.deploy.build.firmware.emulate import power
 from robo_rl.deploy.build.firmware.emulator import Emulator
 from robo_rl.deploy.build.firmware.loop import fly_devices
+from robo_rl.deploy.build.firmware.package import package
 from robo_rl.deploy.build.firmware.targets import TARGETS
 from robo_rl.deploy.build.learning import learning_of, weights_of
 from robo_rl.deploy.build.verify import task_of
@@ -137,6 +140,62 @@ def test_a_policy_file_is_made_of_what_the_link_tells(
     assert Bundle.read(out).contract.provenance.algorithm == "none-stream"
 
 
+MAIN = """
+#include <stdio.h>
+
+#include "policy_learn.h"
+#include "policy_onboard.h"
+
+static policy_onboard robot;
+static policy_arena arena;
+static unsigned step;
+
+static void run(unsigned steps, uint8_t request)
+{
+    for (unsigned i = 0; i < steps; i++) {
+        const int64_t now = 1000 * (int64_t)step;
+        robot.signals = policy_recorded_signals[step++ % POLICY_GOLDEN_STEPS];
+        int64_t *const stamps = (int64_t *)(void *)&robot.stamps;
+        for (size_t k = 0; k < sizeof robot.stamps / sizeof(int64_t); k++) {
+            stamps[k] = now;
+        }
+        robot.operator_stamp = now;
+        policy_onboard_step(&robot, now, i == 0u ? request : GATE_REQUEST_NONE);
+    }
+    policy_learn_progress seen;
+    policy_learn_progress_now(&seen);
+    printf("%d %u\\n", robot.gate.state, (unsigned)seen.steps);
+}
+
+int main(void)
+{
+    policy_onboard_start(&robot, &arena);
+    run(5u, GATE_REQUEST_ARM);
+    run(30u, GATE_REQUEST_ACTIVATE);
+    run(20u, GATE_REQUEST_STOP);
+    return 0;
+}
+"""
+
+
+def test_a_package_of_a_learner_learns_while_its_gate_is_active_and_not_before_or_after(
+    bundle: Bundle, learning: Learning, tmp_path: Path
+) -> None:
+    made = package(bundle, tmp_path, "cmake", Options(learning=learning))
+    assert "src/policy_learn.c" in (tmp_path / "CMakeLists.txt").read_text()
+    (tmp_path / "main.c").write_text(MAIN)
+    sources = [*map(str, sorted(made.folder.glob("*.c"))), str(tmp_path / "main.c")]
+    program, flags = str(tmp_path / "program"), ["-std=c99", "-Wall", "-Werror", f"-I{made.folder}"]
+    subprocess.run(["gcc", *flags, *sources, "-lm", "-o", program], check=True)
+    told = subprocess.run([program], capture_output=True, text=True, check=True).stdout.split("\n")[:3]
+    ready, active, stopped = ([int(word) for word in line.split()] for line in told)
+    assert ready == [State.READY, 0]
+    assert active[0] == State.ACTIVE
+    assert 20 <= active[1] <= 30
+    assert stopped[0] == State.FAULT
+    assert stopped[1] <= active[1] + 1
+
+
 def test_firmware_that_does_not_learn_gives_no_weights(
     bundle: Bundle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -145,7 +204,7 @@ def test_firmware_that_does_not_learn_gives_no_weights(
         pulled(Link.open(port, bundle.contract))
 
 
-@pytest.mark.parametrize(("task", "released"), [("pmsm-current", True), ("pmsm-speed", False)])
+@pytest.mark.parametrize(("task", "released"), [("pmsm-current", True), ("pmsm-speed", False), ("bldc-speed", True)])
 def test_a_motor_whose_windings_0_v_would_short_is_switched_off_in_a_stop(
     task: str, released: bool, tmp_path: Path
 ) -> None:

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Made by robo-rl; do not edit. */
-#include "${name}_onboard.h"
+#include "${name}_onboard.h"$learn_header
 
 #include <string.h>
 
@@ -61,6 +61,6 @@ void ${name}_onboard_step(${name}_onboard *robot, int64_t now, uint8_t requests)
         robot->gate.source == (uint8_t)GATE_SOURCE_START) {
         robot->enabled = false; /* the safe voltage would short the windings */
     }
-#endif
+#endif$learn_onboard
     (void)memcpy(&robot->commands, robot->gate.command, sizeof robot->commands);
 }
