@@ -50,13 +50,13 @@ def package(bundle: Bundle, folder: str | Path, kind: Package, options: Options 
     """
     folder, contract = Path(folder), bundle.contract
     rate = round(1 / contract.control_period)
-    root, own = PACKAGES / kind, {}
+    roots, own = [PACKAGES / kind], {}
     if kind == "crazyflie":
         _require_crazyflie(bundle, rate)
         own = {"thrusts": _thrusts(bundle)}
     if kind == "simplefoc":
         loop, own = _simplefoc(bundle)
-        root = root / loop
+        roots = [PACKAGES / kind / part for part in ("both", loop)]
     made = generate(bundle, folder / "src", options)
     sources = [*made.sources, *write_onboard(made)]
     texts = {
@@ -68,7 +68,7 @@ def package(bundle: Bundle, folder: str | Path, kind: Package, options: Options 
         "objects": "\n".join(f"obj-y += {source.stem}.o" for source in sources),
         **own,
     }
-    for file in sorted(path for path in root.rglob("*") if path.is_file()):
+    for root, file in sorted((one, path) for one in roots for path in one.rglob("*") if path.is_file()):
         target = folder / file.relative_to(root)
         target = target.with_stem(file.stem.replace("policy", made.name))
         target.parent.mkdir(parents=True, exist_ok=True)

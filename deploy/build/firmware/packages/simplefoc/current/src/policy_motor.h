@@ -12,6 +12,7 @@
 #include <SimpleFOC.h>
 
 #include "${name}_onboard.h"
+#include "${name}_shaft.h"
 
 class ${name}_motor
 {
@@ -70,10 +71,7 @@ class ${name}_motor
     unsigned long last = 0;
     int64_t now = 0; /* microseconds; micros() wraps after 71 minutes, its differences do not */
     uint8_t asked = GATE_REQUEST_NONE;
-    bool known = false; /* the angle a period ago */
-    int32_t turns = 0;
-    float angle = 0.0f;
-    float shift = 1.0f;
+    ${name}_shaft shaft;
 
     /* The command of the period before, as in training, turned on to the middle of the period in which it acts. */
     void send(float electrical)
@@ -88,27 +86,18 @@ class ${name}_motor
         motor.setPhaseVoltage(robot.commands.voltage[1], robot.commands.voltage[0], electrical + ahead);
     }
 
-    /* The speed over the last period, without SimpleFOC's filter (5 ms). The gate takes values that repeat for a frozen
-     * sensor; an encoder's and a converter's do at rest, so all are shifted by less than their noise. */
     void sense(float electrical, float elapsed, float bus_voltage)
     {
-        const int32_t new_turns = motor.sensor->getFullRotations();
-        const float new_angle = motor.sensor->getMechanicalAngle();
-        const float moved = (float)(new_turns - turns) * _2PI + (new_angle - angle);
-        turns = new_turns;
-        angle = new_angle;
-        if (known && elapsed > 0.0f) {
+        if (shaft.measure(motor, elapsed)) {
             const DQCurrent_s current = motor.current_sense->getFOCCurrents(electrical);
-            shift = -shift;
-            robot.signals.rotor_speed[0] = (float)motor.sensor_direction * moved / elapsed + shift * ${speed_shift};
-            robot.signals.current[0] = current.d + shift * ${current_shift};
-            robot.signals.current[1] = current.q + shift * ${current_shift};
-            robot.signals.bus_voltage[0] = bus_voltage + shift * ${voltage_shift};
+            robot.signals.rotor_speed[0] = shaft.speed;
+            robot.signals.current[0] = current.d + shaft.shift * ${current_shift};
+            robot.signals.current[1] = current.q + shaft.shift * ${current_shift};
+            robot.signals.bus_voltage[0] = bus_voltage + shaft.shift * ${voltage_shift};
             robot.stamps.rotor_speed = now;
             robot.stamps.current = now;
             robot.stamps.bus_voltage = now;
         }
-        known = true;
     }
 };
 

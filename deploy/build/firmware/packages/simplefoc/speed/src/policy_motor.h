@@ -12,6 +12,7 @@
 #include <SimpleFOC.h>
 
 #include "${name}_onboard.h"
+#include "${name}_shaft.h"
 
 class ${name}_motor
 {
@@ -63,10 +64,7 @@ class ${name}_motor
     unsigned long last = 0;
     int64_t now = 0; /* microseconds; micros() wraps after 71 minutes, its differences do not */
     uint8_t asked = GATE_REQUEST_NONE;
-    bool known = false; /* the angle a period ago */
-    int32_t turns = 0;
-    float angle = 0.0f;
-    float shift = 1.0f;
+    ${name}_shaft shaft;
 
     bool ready() const
     {
@@ -74,27 +72,18 @@ class ${name}_motor
                motor.current_sense != nullptr && motor.current_limit >= ${current};
     }
 
-    /* The speed over the last period, without SimpleFOC's filter (5 ms), and the current of the last loop. The gate takes
-     * values that repeat for a frozen sensor; an encoder's and a converter's do at rest, so both are shifted by less than
-     * their noise. */
+    /* The current is that of the last loop. */
     void sense(float elapsed, float speed)
     {
-        const int32_t new_turns = motor.sensor->getFullRotations();
-        const float new_angle = motor.sensor->getMechanicalAngle();
-        const float moved = (float)(new_turns - turns) * _2PI + (new_angle - angle);
-        turns = new_turns;
-        angle = new_angle;
         robot.signals.rotor_speed_setpoint[0] = speed;
         robot.stamps.rotor_speed_setpoint = now;
         robot.operator_stamp = now;
-        if (known && elapsed > 0.0f) {
-            shift = -shift;
-            robot.signals.rotor_speed[0] = (float)motor.sensor_direction * moved / elapsed + shift * ${speed_shift};
-            robot.signals.current[0] = motor.current.q + shift * ${current_shift};
+        if (shaft.measure(motor, elapsed)) {
+            robot.signals.rotor_speed[0] = shaft.speed;
+            robot.signals.current[0] = motor.current.q + shaft.shift * ${current_shift};
             robot.stamps.rotor_speed = now;
             robot.stamps.current = now;
         }
-        known = true;
     }
 
     void send()
