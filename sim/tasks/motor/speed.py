@@ -230,7 +230,8 @@ class CurrentSpeed(MotorSpeed[CurrentDrive]):
     """What the command's number is called: the winding whose current it is."""
 
     def __init__(self, card: PmsmCard | DcCard | None = None) -> None:
-        self.card = mine = card or load_robot(self.robot, self.card_type)
+        mine: Any = card or load_robot(self.robot, self.card_type)
+        self.card = mine
         self.limit, most, one = mine.current_nominal, 1.6 * mine.current_limit, (self.element,)
         self.optimum = SymmetricOptimum.of(mine.facts(), PERIOD, CURRENT_TIME, self.limit)
         self.spec = self.specified(
