@@ -197,7 +197,8 @@ def _currents(
     on = [torch.abs(g) > 0.5 for g in gates]
     driven = [g * voltage - lost * torch.clamp(i * ripple, -1.0, 1.0) for g, i in zip(gates, currents, strict=True)]
     driven = [torch.where(o, v, 0.0) for o, v in zip(on, driven, strict=True)]
-    off_current, off_emf = (sum(torch.where(o, 0.0, x) for o, x in zip(on, xs, strict=True)) for xs in (currents, emf))
+    off_current: Any = sum(torch.where(o, 0.0, i) for o, i in zip(on, currents, strict=True))
+    off_emf: Any = sum(torch.where(o, 0.0, e) for o, e in zip(on, emf, strict=True))
     total = sum(driven) - sum(emf)
     rail = 0.5 * bus
     floating = 1.5 * off_emf + 0.5 * total  # where the current of the third phase stays zero

@@ -62,7 +62,7 @@ class MotorSpeed(Task[D]):
     optimum: SymmetricOptimum
     algorithms = ("apg", "ppo")
     measures = (Measure("speed_error", "rad/s", "mean", seconds=0.0),)
-    perturbed = ("inertia", "torque_factor", "load", "current_time", "noise")
+    perturbed: tuple[str, ...] = ("inertia", "torque_factor", "load", "current_time", "noise")
     observation_size = 9
     action_size = 1
     goal_size = 2
