@@ -173,21 +173,23 @@ def read_ranges(path: str | Path, task: str, known: Mapping[str, Range]) -> dict
     data = read_toml(path)
     unknown = sorted(set(data) - {"task", "ranges"})
     if unknown:
-        raise ValueError(f"{path}: {unknown[0]} is an unknown field; expected task and [ranges]")
+        raise ValueError(f"{path}: {unknown[0][:100]} is an unknown field; expected task and [ranges]")
     if data.get("task", task) != task:
-        raise ValueError(f"{path}: task is '{data['task']}'; expected '{task}', or none")
+        raise ValueError(f"{path}: task is '{str(data['task'])[:100]}'; expected '{task}', or none")
     found = data.get("ranges")
     if not isinstance(found, dict) or not found:
-        raise ValueError(f"{path}: ranges is {found}; expected a table with at least one range")
+        raise ValueError(f"{path}: ranges is {str(found)[:100]}; expected a table with at least one range")
     for name, bounds in found.items():
         if name not in known:
             raise ValueError(
-                f"{path}: ranges: '{name}' is not one of the ranges of task '{task}'{expected_one_of(name, known)}"
+                f"{path}: ranges: '{name[:100]}' is not one of the ranges of task '{task}'"
+                f"{expected_one_of(name, known)}"
             )
         good = isinstance(bounds, list) and len(bounds) == 2
         good = good and all(is_number(x) for x in bounds)
         if not good or bounds[0] > bounds[1]:
-            raise ValueError(f"{path}: ranges: {name} is {bounds}; expected two finite numbers, the lower one first")
+            told = str(bounds)[:100]
+            raise ValueError(f"{path}: ranges: {name} is {told}; expected two finite numbers, the lower one first")
     return {name: (float(low), float(high)) for name, (low, high) in found.items()}
 
 

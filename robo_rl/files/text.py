@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from robo_rl.files import read_bytes
 from robo_rl.files import sandbox as confined
+from robo_rl.files.escaping import printable
 
 if sys.version_info >= (3, 11):  # noqa: UP036 (a robot runs 3.10)
     import tomllib
@@ -67,14 +71,44 @@ def read_json(path: Path, most: int = MAX_BYTES) -> dict[str, Any]:
     if values > MAX_VALUES:
         raise ValueError(f"{path}: some {values} values; expected at most {MAX_VALUES}")
     try:
-        found = json.loads(data)
-    except RecursionError:
-        raise ValueError(f"{path}: nested too deeply; expected at most {MAX_DEPTH} levels") from None
+        found = loads_json(data)
     except ValueError as error:
         raise ValueError(f"{path}: not JSON ({error})") from None
     if not isinstance(found, dict):
         raise ValueError(f"{path}: {str(found)[:100]!r}; expected an object")
     return _checked(found, path)
+
+
+def loads_json(data: bytes | str) -> Any:
+    """The value that JSON is. ValueError if it is none, or names a field of an object twice: readers differ in which
+    of the two counts.
+    """
+    try:
+        return json.loads(data, object_pairs_hook=_once)
+    except RecursionError:
+        raise ValueError(f"nested too deeply; expected at most {MAX_DEPTH} levels") from None
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        twice, _ = Counter(name for name, _ in pairs).most_common(1)[0]
+        raise ValueError(f"the field {twice[:100]!r} is there twice; expected each once")
+    return found
+
+
+@contextlib.contextmanager
+def fits(path: Path | str, what: str, refusal: type[ValueError]) -> Iterator[None]:
+    """While a file's content is taken apart, whatever is not of the type that is needed there becomes a ``refusal``:
+    the file does not fit ``what``. Refusals of that type by the block itself stay as they are.
+    """
+    try:
+        yield
+    except refusal:
+        raise
+    except (ArithmeticError, AttributeError, LookupError, RecursionError, RuntimeError, TypeError, ValueError) as error:
+        told = printable(f"{type(error).__name__}: {error}")[:300]
+        raise refusal(f"{path} does not fit {what} ({told})") from None
 
 
 def _checked(found: dict[str, Any], path: Path) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from torch import Tensor
 
 from robo_rl.deploy.robot.bundle import Bundle, BundleError
 from robo_rl.deploy.robot.successors import files, next_file
+from robo_rl.files.text import fits
 from robo_rl.learn.experience.demonstrations import Transitions
 from robo_rl.learn.finite import MOST_SKIPPED
 from robo_rl.learn.runs import checkpoint
@@ -183,15 +184,11 @@ class LiveLearner:
         file = self.run.checkpoint_file
         tensors, numbers = checkpoint.load(file)
         checkpoint.require_finite(file, tensors, "what it learnt is lost; expected another run")
-        try:
+        with fits(file, "what 'robo-rl learn' writes", checkpoint.CheckpointError):
             self.average.load_state_dict(part(tensors, "policy/"))
             self.algorithm.load(part(tensors, "live/"))
             torch.set_rng_state(tensors["torch_generator"])
-            self.learnt = int(numbers["learnt"])
-        except (KeyError, RuntimeError, TypeError, ValueError) as error:
-            raise checkpoint.CheckpointError(
-                f"{self.run.checkpoint_file}: {str(error)[:300]}; expected one that 'robo-rl learn' wrote"
-            ) from None
+        self.learnt = checkpoint.require_count(file, numbers, "learnt")
 
 
 @torch.no_grad()

@@ -20,13 +20,14 @@ from robo_rl.evaluate.evaluation import BATCH, Conditions, Episodes, perturbatio
 from robo_rl.evaluate.statistics import distance
 from robo_rl.evaluate.transfer import Transfer
 from robo_rl.files import read_bytes
-from robo_rl.files.text import MAX_BYTES
+from robo_rl.files.text import MAX_BYTES, fits
 from robo_rl.learn.runs.folder import Run
 from robo_rl.policies.loading import CLASSICAL, Loaded, load
 from robo_rl.report import kind_report, plots
 from robo_rl.report.findings import RECORDED, Findings, Plot, Section, Subject
 from robo_rl.report.page import pictures, write_page
 from robo_rl.report.worst import films, rerun
+from robo_rl.sim.robots.figures import is_number
 from robo_rl.sim.tasks import Measure, Task
 from robo_rl.zoo import located
 
@@ -107,6 +108,10 @@ def _compare(subject: Subject, classical: Subject, measure: Measure) -> dict[str
     return {**compare(dict(zip(names, (b.__getitem__ for b in blocks), strict=True)), BLOCKS, INTERIMS), "block": size}
 
 
+class TransferFileError(ValueError):
+    """A file of 'robo-rl transfer --json' can't be read. The message names it."""
+
+
 def read_transfer(path: Path, task: Task) -> Transfer:
     """What 'robo-rl transfer --json' printed: the last line of a file."""
     expected = f"expected what 'robo-rl transfer --json' prints about a policy of {task.spec.name}"
@@ -119,7 +124,28 @@ def read_transfer(path: Path, task: Task) -> Transfer:
         raise ValueError(f"{path}: {type(error).__name__}: {error}; {expected}") from None
     if (found.get("task"), found.get("robot")) != (task.spec.name, task.spec.robot.name):
         raise ValueError(f"{path}: it is of {found.get('task')} and {found.get('robot')}; {expected}")
-    return Transfer(task.measures, *parts)
+    home, engines, perturbations = parts
+    with fits(path, expected.removeprefix("expected "), TransferFileError):
+        _require(isinstance(engines, list), "engines", engines)
+        rows = [_row(row, "episodes", "kept") for row in engines]
+        _require(all(isinstance(row[name], str) for row in rows for name in ("engine", "summary")), "engines", rows)
+        _require(perturbations.keys() <= task.spec.ranges.keys(), "perturbations", list(perturbations))
+        columns = {name: [_row(row, "value") for row in column] for name, column in perturbations.items()}
+        return Transfer(task.measures, _row(home), rows, columns)
+
+
+def _require(good: bool, name: str, value: object) -> None:
+    """ValueError about a field of a file that is not as it was written."""
+    if not good:
+        raise ValueError(f"{name} is {str(value)[:100]!r}")
+
+
+def _row(row: dict[str, Any], *numbers: str) -> dict[str, Any]:
+    """A row of figures: rates of success, and other ``numbers``, which are null where they were not finite."""
+    rates = ("success", "success_low", "success_high")
+    _require(all(is_number(row[name]) and 0.0 <= row[name] <= 1.0 for name in rates), "success", row)
+    _require(all(row[name] is None or is_number(row[name]) for name in numbers), ", ".join(numbers), row)
+    return {name: math.nan if value is None else value for name, value in row.items()}
 
 
 def sections_of(findings: Findings) -> list[Section]:

@@ -27,6 +27,7 @@ import torch
 from robo_rl.files import write
 from robo_rl.files.text import read_json
 from robo_rl.learn.runs.folder import Run
+from robo_rl.sim.robots.figures import is_number
 from robo_rl.sweeps import mbtl
 from robo_rl.sweeps.rounds import Outcome, Rounds, new_round
 from robo_rl.sweeps.sweep_file import Description, require
@@ -114,8 +115,10 @@ def _scores(run: Run, name: str, values: np.ndarray, episodes: int) -> np.ndarra
     asked = {"range": name, "values": values.tolist(), "episodes": episodes, "policy": result["policy_digest"]}
     if file.is_file():
         kept = read_json(file)
-        if kept.get("asked") == asked and len(kept.get("success", ())) == len(values):
-            return np.array(kept["success"], float)
+        rates = kept.get("success")
+        good = isinstance(rates, list) and all(is_number(rate) and 0.0 <= rate <= 1.0 for rate in rates)
+        if good and kept.get("asked") == asked and len(rates) == len(values):  # else they are measured again
+            return np.array(rates, float)
     policy, _ = run.policy()
     each = torch.tensor(np.repeat(values, episodes), dtype=torch.float32)
     done = rollout(policy.task, GraphPolicy(policy), Conditions(len(each), fixed={name: each}), title=None)

@@ -185,7 +185,7 @@ class Handler(BaseHTTPRequestHandler):
             self.send_error(HTTPStatus.NOT_FOUND, "POST goes to /act")
             return
         length = self.headers.get("Content-Length", "")
-        if not length.isdecimal() or int(length) > LONGEST_REQUEST:
+        if not length.isdecimal() or len(length) > 9 or int(length) > LONGEST_REQUEST:
             self.send_error(HTTPStatus.BAD_REQUEST, f"expected a Content-Length up to {LONGEST_REQUEST}")
             return
         try:

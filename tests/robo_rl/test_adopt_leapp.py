@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -144,6 +145,27 @@ def test_what_it_does_not_say_as_expected_is_refused(
     assert old in text
     (tmp_path / "walk.yaml").write_text(text.replace(old, new))
     with pytest.raises(AdoptionError, match=message):
+        adopting.find(tmp_path / "walk.yaml", {})
+
+
+@pytest.mark.parametrize("change", [
+    lambda table: table["models"].update(walk=[]), lambda table: table["models"]["walk"].update(inputs=7),
+    lambda table: table["models"]["walk"].update(outputs=[{"name": None}]), lambda table: table.update(models={5: {}}),
+    lambda table: table["models"]["walk"]["inputs"][0].pop("name"),
+    lambda table: table["pipeline"].update(feedback_flow=[1]),
+    lambda table: table["models"]["walk"]["inputs"][0].update(shape=12, element_names="x"),
+    lambda table: table["pipeline"].update(feedback_flow={"walk/a": 5}),
+    lambda table: table["models"]["walk"].update(parameters="walk.onnx"),
+])  # fmt: skip
+def test_a_bundle_of_other_types_is_refused(
+    change: Callable[[dict[str, Any]], object], tmp_path: Path, leapp_files: Path
+) -> None:
+    for file in leapp_files.iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    table = yaml.safe_load((tmp_path / "walk.yaml").read_text())
+    change(table)
+    (tmp_path / "walk.yaml").write_text(yaml.safe_dump(table))
+    with pytest.raises(AdoptionError, match=r"walk\.yaml"):
         adopting.find(tmp_path / "walk.yaml", {})
 
 

@@ -30,6 +30,7 @@ from robo_rl.deploy.robot.drivers.bus_servos.joints import FULL_TURNS, STEP, WID
 from robo_rl.deploy.robot.drivers.bus_servos.lerobot_units import DEGREES
 from robo_rl.deploy.robot.drivers.driver import DriverError
 from robo_rl.files.escaping import printable
+from robo_rl.files.text import fits
 from robo_rl.sim.robots.arm import ArmCard, load_arm
 from robo_rl.sim.robots.mechanism import DrivenJoint
 
@@ -114,6 +115,11 @@ def joint_names(names: Sequence[str]) -> tuple[str, ...]:
 
 def parse(data: Mapping[str, Any], where: str) -> Recording:
     """The description in a parsed TOML. DatasetError names the field, its value and what was expected."""
+    with fits(where, "the form of a recording's description", DatasetError):
+        return _parsed(data, where)
+
+
+def _parsed(data: Mapping[str, Any], where: str) -> Recording:
     for key in data:
         require(key in FIELDS, where, key, data[key], f"one of the fields {list(FIELDS)}")
     images = data.get("images", "drop")

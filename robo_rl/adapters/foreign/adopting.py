@@ -25,6 +25,7 @@ from robo_rl.adapters.foreign import (
 from robo_rl.adapters.foreign.description import BLANK, AdoptionError, Description
 from robo_rl.adapters.foreign.motion import motion_of
 from robo_rl.adapters.foreign.statements import Statement
+from robo_rl.files.text import fits
 
 KINDS = (".onnx", ".pt", ".pth", ".jit", ".zip", ".safetensors", ".yaml", ".yml")
 MOST = 1 << 28
@@ -75,7 +76,8 @@ def find(path: Path, layers: Mapping[str, Any]) -> Found:
         table = yaml_file.read(data, where)
         if not leapp.is_bundle(table):
             raise AdoptionError(f"{path}: it has no models and pipeline; expected a LEAPP bundle, or the policy's file")
-        bundle = leapp.read(path, table, read_bytes)
+        with fits(path, "the form of LEAPP's bundles", AdoptionError):
+            bundle = leapp.read(path, table, read_bytes)
         return Found(bundle.network, bundle.runtime, bundle.statement, bundle.statement.trainer)
     if path.suffix in (".pt", ".pth", ".jit") and parameters.is_script(data):
         return Found(script_network.read(data, where), script_network.runtime(data), None, "torchscript")
@@ -176,9 +178,13 @@ def draft(
         statements.agent_yaml,
         statements.unitree_gym_yaml,
     ]
-    parts += _read([statements.rl_sar_yaml([tables[f] for f in sorted(tables, key=lambda f: f.name != "base.yaml")])])
-    for table in tables.values():
-        parts += _read(reader(table) for reader in readers)
+    in_order = sorted(tables, key=lambda f: f.name != "base.yaml")
+    if in_order:
+        with fits(in_order[0], "what trainers write beside a policy", AdoptionError):
+            parts += _read([statements.rl_sar_yaml([tables[file] for file in in_order])])
+    for file, table in tables.items():
+        with fits(file, "what trainers write beside a policy", AdoptionError):
+            parts += _read(reader(table) for reader in readers)
     data: dict[str, Any] = {}
     reasons: dict[str, str] = {}
     for part in parts:

@@ -29,7 +29,7 @@ from typing import Any
 
 from robo_rl.adapters.foreign.terms import SCANS, TERMS, UNSEEN, Term
 from robo_rl.files import read_bytes
-from robo_rl.files.text import loads_toml
+from robo_rl.files.text import fits, loads_toml
 
 BLANK = "?"
 MOST_BYTES = 1 << 20
@@ -109,6 +109,8 @@ class Description:
 # --- reading --------------------------------------------------------------------------------------------------
 
 KEYS = {f.name for f in fields(Description)}
+MOST_SIZE = 1 << 16
+"""Elements of a term."""
 OWN = re.compile(r"own\.[a-z]\w{0,40}", re.ASCII)
 """A term that a method of the user's own task class gives."""
 LAYERS = ("prefix", "activation", "normalizer", "output", "recurrence", "statistics")
@@ -162,6 +164,11 @@ def blanks(data: Mapping[str, Any]) -> list[str]:
 
 def understood(data: dict[str, Any], where: str) -> Description:
     """The description that parsed TOML is."""
+    with fits(where, "the form of a description", AdoptionError):
+        return _understood(data, where)
+
+
+def _understood(data: dict[str, Any], where: str) -> Description:
     if left := blanks(data):
         raise AdoptionError(f"{where}: {', '.join(left)} {'is' if len(left) == 1 else 'are'} blank; expected a value "
                             "in place of each \"?\" (the comments say which)")  # fmt: skip
@@ -291,7 +298,9 @@ def _term(item: Any, i: int, where: str) -> Term:
     own = isinstance(name, str) and OWN.fullmatch(name) is not None
     _require(own or name in TERMS, where, f"{label}.term", name, f"one of {sorted(TERMS)}, or own.NAME")
     settings = (
-        {"size": (lambda x: type(x) is int and x > 0, "a positive whole number")} if own else TERMS[name].settings
+        {"size": (lambda x: type(x) is int and 0 < x <= MOST_SIZE, f"a whole number, 1 to {MOST_SIZE}")}
+        if own
+        else TERMS[name].settings
     )
     known = ("term", "scale", "clip", "history", "clip_first", *settings)
     for key in item:

@@ -18,6 +18,8 @@ from torch.optim import Optimizer
 from robo_rl.files import require_file, write
 
 MOST_BYTES = 3 << 27
+MOST_COUNTED = 1 << 53
+"""Of steps and updates."""
 
 
 class CheckpointError(ValueError):
@@ -70,6 +72,24 @@ def require_finite(path: Path, tensors: Mapping[str, Tensor], consequence: str) 
     for name, tensor in tensors.items():
         if not bool(tensor.isfinite().all()):
             raise CheckpointError(f"{path}: {name} has numbers that are not finite; {consequence}")
+
+
+def require_count(path: Path, numbers: Mapping[str, Any], name: str, most: int = MOST_COUNTED) -> int:
+    """One of the numbers of a checkpoint at ``path``; CheckpointError unless it is an integer from 0 to ``most``."""
+    value = numbers.get(name)
+    if type(value) is not int or not 0 <= value <= most:
+        raise CheckpointError(f"{path}: {name} is {str(value)[:80]!r}; expected an integer from 0 to {most}")
+    return value
+
+
+def require_shapes(path: Path, found: Mapping[str, Tensor], model: Mapping[str, Tensor], where: Path) -> None:
+    """CheckpointError, about a file at ``path``, unless it has all tensors of the model that ``where`` tells of: torch
+    stretches those that are smaller.
+    """
+    for name, value in model.items():
+        told = tuple(found[name].shape) if name in found else "missing"
+        if told != tuple(value.shape):
+            raise CheckpointError(f"{path} does not fit {where} ({name} is {told}; expected {tuple(value.shape)})")
 
 
 def digest(tensors: Mapping[str, Tensor], text: str) -> str:

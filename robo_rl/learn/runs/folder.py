@@ -35,7 +35,7 @@ from robo_rl.contract import Chunk, Flow, Network, Provenance
 from robo_rl.contract.checks import require
 from robo_rl.files import read_bytes, write
 from robo_rl.files.escaping import file_name
-from robo_rl.files.text import read_json
+from robo_rl.files.text import fits, read_json
 from robo_rl.learn.config import CONFIGS
 from robo_rl.learn.factory import graph_of
 from robo_rl.learn.residual import network_of, put_base
@@ -251,9 +251,10 @@ class Run:
                 row = json.loads(line)
             except (ValueError, RecursionError):
                 row = None
-            good = isinstance(row, dict) and {"update", "environment_steps"} <= row.keys()
+            counts = [row.get(name) for name in ("update", "environment_steps")] if isinstance(row, dict) else [None]
+            good = all(type(count) is int and 0 <= count <= checkpoint.MOST_COUNTED for count in counts)
             # a training that diverges writes NaN
-            if not good or not all(isinstance(x, float) or is_number(x) for x in row.values()):
+            if not good or not all(k.isprintable() and (isinstance(x, float) or is_number(x)) for k, x in row.items()):
                 raise RunError(f"{file}, line {number}: {line[:80]!r}; expected numbers by name, one object per line")
             found.append(row)
         return found
@@ -279,11 +280,9 @@ class Run:
         policy, prefix = self.new_policy(), "policy/"
         own = {name: value for name, value in tensors.items() if name.startswith(prefix)}
         checkpoint.require_finite(self.checkpoint_file, own, "its training had diverged; expected another run")
-        try:
+        with fits(self.checkpoint_file, str(self.folder / "run.json"), RunError):
             policy.load_state_dict(checkpoint.part(own, prefix))
-            environment_steps = numbers["environment_steps"]
-        except (RuntimeError, KeyError, TypeError) as error:
-            raise RunError(f"{self.checkpoint_file} does not fit {self.folder / 'run.json'} ({error})") from None
+        environment_steps = checkpoint.require_count(self.checkpoint_file, numbers, "environment_steps")
         policy.requires_grad_(False)
         return policy.eval(), self.provenance(environment_steps)
 

@@ -40,7 +40,8 @@ class Row:
     def update(self) -> int | None:
         """The update of the newest checkpoint; None where there is none, or it is damaged."""
         try:
-            return checkpoint.load(self.run.checkpoint_file)[1].get("done")
+            file = self.run.checkpoint_file
+            return checkpoint.require_count(file, checkpoint.load(file)[1], "done")
         except checkpoint.CheckpointError:
             return None
 

@@ -23,6 +23,7 @@ from torch import Tensor
 
 from robo_rl.console import Progress
 from robo_rl.files import read_bytes, room_for, write
+from robo_rl.files.text import fits
 from robo_rl.learn.distributed import processes
 from robo_rl.learn.finite import MOST_SKIPPED
 from robo_rl.learn.runs import checkpoint
@@ -201,16 +202,19 @@ def resume(run: Run, learner: Learner) -> None:
     tensors, numbers = checkpoint.load(run.checkpoint_file)
     statistics(learner)  # which go on as well
     checkpoint.require_finite(run.checkpoint_file, tensors, "its training had diverged; expected another run")
-    try:
+    where = run.folder / "run.json"
+    own = {f"policy/{name}": value for name, value in learner.policy.state_dict().items()}
+    checkpoint.require_shapes(run.checkpoint_file, tensors, own, where)
+    checkpoint.require_count(run.checkpoint_file, numbers, "done", learner.total)
+    counted = {"diverged": 0, "skipped": 0} | numbers  # earlier releases tell neither
+    with fits(run.checkpoint_file, str(where), checkpoint.CheckpointError):
         with torch.no_grad():
-            for name, value in learner.policy.state_dict().items():
-                value.copy_(tensors[f"policy/{name}"])
+            for name, value in own.items():
+                value.copy_(tensors[name])
         learner.load(tensors, numbers)
-        learner.diverged, learner.skipped = numbers.get("diverged", 0), numbers.get("skipped", 0)
         torch.set_rng_state(tensors["torch_generator"])
-    except (KeyError, RuntimeError) as error:
-        where = run.folder / "run.json"
-        raise checkpoint.CheckpointError(f"{run.checkpoint_file} does not fit {where} ({error})") from None
+    learner.diverged = checkpoint.require_count(run.checkpoint_file, counted, "diverged")
+    learner.skipped = checkpoint.require_count(run.checkpoint_file, counted, "skipped")
 
 
 class _Interruption:
@@ -293,6 +297,7 @@ def _lines(file: Path) -> list[str]:
 def _update_of(line: str) -> float:
     """The update that a line of metrics is about; infinite for a line that was cut off in the middle of writing."""
     try:
-        return json.loads(line)["update"]
+        update = json.loads(line)["update"]
     except (ValueError, KeyError, TypeError, RecursionError):
-        return float("inf")
+        return math.inf
+    return update if type(update) is int else math.inf

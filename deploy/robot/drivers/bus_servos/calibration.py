@@ -19,6 +19,7 @@ from typing import Any
 
 from robo_rl.deploy.robot.drivers.driver import DriverError
 from robo_rl.files import read_bytes, write
+from robo_rl.files.text import loads_json
 
 MOST_BYTES = 1 << 16
 TURN = 4096
@@ -73,7 +74,7 @@ def read_calibration(path: str | Path, most_offset: int) -> dict[str, JointCalib
 
 def parse(data: bytes, most_offset: int) -> dict[str, JointCalibration]:
     """The joints in a file's bytes. ValueError for anything else."""
-    found = json.loads(data.decode("utf-8"))
+    found = loads_json(data.decode("utf-8"))
     if not isinstance(found, dict) or not found or len(found) > HIGHEST:
         raise ValueError("it is no object with joints")
     if "motor_names" in found:
