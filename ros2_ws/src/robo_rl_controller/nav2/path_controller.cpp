@@ -109,6 +109,7 @@ void PathController::wire_signals(rclcpp_lifecycle::LifecycleNode & node)
   require_known(texts, data.signals, data.gate->signal_count, "parameter '" + name_ + ".wires'");
   const std::size_t count = data.gate->signal_count;
   inputs_.assign(count, {});
+  frames_ = std::make_shared<Frames>();
   samples_.assign(count, {});
   points_ = limit_ = count;
   for (std::size_t i = 0; i < count; i++) {
@@ -124,7 +125,7 @@ void PathController::wire_signals(rclcpp_lifecycle::LifecycleNode & node)
         throw RosError("parameter '" + name_ + ".wires' has no entry for the signal '" + channel.name + "'");
       }
       inputs_[i].topic = std::make_shared<TopicInput>(
-        channel, Wire(channel.name, text->second), frames_, [this] {return now_us();});
+        channel, data.gate->signals[i], Wire(channel.name, text->second), frames_, [this] {return now_us();});
       inputs_[i].topic->subscribe(node, [](std::int64_t) {});
     }
   }

@@ -77,7 +77,8 @@ private:
   std::mutex mutex_;
   std::unique_ptr<Bundle> bundle_;
   std::unique_ptr<Session> session_;
-  Frames frames_;
+  /// Of all inputs since the last configuration.
+  std::shared_ptr<Frames> frames_;
   std::vector<Input> inputs_;
   std::vector<Sample> samples_;
   std::size_t points_ = 0, limit_ = 0;

@@ -91,6 +91,8 @@ std::string expected(const Frames & frames, const std::string & wanted)
   return "expected the frame '" + wanted + "'" + (names.empty() ? "" : " (" + names + ")");
 }
 
+}  // namespace
+
 void require_short(const std::string & signal, const std::string & frame)
 {
   if (frame.size() > MAX_NAME) {
@@ -99,8 +101,6 @@ void require_short(const std::string & signal, const std::string & frame)
             std::to_string(MAX_NAME));
   }
 }
-
-}  // namespace
 
 void require_frame(
   const Frames & frames, const std::string & signal, const std::string & frame, const std::string & wanted,

@@ -3,8 +3,10 @@
 // The names are those of ros/frames.py of the Python node.
 #pragma once
 
+#include <functional>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 namespace robo_rl_controller
 {
@@ -23,10 +25,15 @@ struct Frames
   std::string world;
   /// Whether the robot's base moves: then the base of its arm is not the world.
   bool drives = false;
+  /// Called when `world` becomes known: what came in another frame before is forgotten.
+  std::vector<std::function<void ()>> when_known;
 };
 
 /// Names that a type of message gives to the robot's own frame, beside the usual ones.
 enum class Also { none, imu, twist };
+
+/// MessageError for a frame's name that is too long to be one.
+void require_short(const std::string & signal, const std::string & frame);
 
 /// MessageError unless `frame` is the contract's frame `wanted`. `own`: that frame by another name, by the wire.
 void require_frame(

@@ -157,6 +157,7 @@ void odometry_twist(
   const Odometry & m, const Vector & told, std::initializer_list<std::size_t> diagonal, const View & view,
   std::vector<float> & out)
 {
+  require_short(view.channel.name, m.header.frame_id);
   require_measured(m.twist.covariance, diagonal, "covariance", view);
   require_robot(view.channel.name, m.child_frame_id, view.wire.frame);
   Vector v = told;

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <set>
+#include <sstream>
 
 #include "frames.hpp"
 
@@ -17,54 +19,93 @@ constexpr double EDGE = 1e-3;           // part of a beam by which the rounding 
 constexpr double ASTRAY = 0.3;           // rad by which the last beam may be off angle_max, or beyond a full turn
 constexpr std::size_t MAX_BEAMS = 10000;
 constexpr double NEAR = 2.0;            // times range_min: zeros beside a nearer range may be of something too close
+constexpr std::size_t SENTINELS = 2;    // different numbers above range_max that may all say that nothing is there
 constexpr double NAN_ = std::numeric_limits<double>::quiet_NaN();
 constexpr double INF = std::numeric_limits<double>::infinity();
 
-/// Whether the zero at `i` is in a row of zeros that ends beside a range below NEAR times `low`; the scan may be a turn.
-bool is_too_close(const std::vector<double> & ranges, std::size_t i, double low)
+/// No distance, but 0 or a negative number in its place; -inf is something too close.
+bool is_zero(double range)
 {
-  if (!(low > 0.0)) {
-    return false;
-  }
+  return range <= 0.0 && range != -INF;
+}
+
+/// Which zeros are in a row that ends beside a range below NEAR times `low`; the scan may be a full turn.
+std::vector<bool> too_close(const std::vector<double> & ranges, double low)
+{
   const std::size_t n = ranges.size();
-  std::size_t before = i, after = i;
-  while (ranges[before] == 0.0) {
-    before = (before + n - 1) % n;
+  std::vector<bool> found(n);
+  bool before = false, after = false;
+  const auto look = [&](std::size_t i, bool & is_near) {
+      if (!is_zero(ranges[i])) {
+        is_near = ranges[i] < NEAR * low;
+      } else if (is_near) {
+        found[i] = true;
+      }
+    };
+  for (std::size_t k = 0; low > 0.0 && k < 2 * n; k++) {  // twice round: a row may go on at the beginning
+    look(k % n, before);
+    look(n - 1 - k % n, after);
   }
-  while (ranges[after] == 0.0) {
-    after = (after + 1) % n;
-  }
-  return ranges[before] < NEAR * low || ranges[after] < NEAR * low;
+  return found;
 }
 
 /// Which zeros and NaNs count as nothing within range. Of a lidar that sees nothing at all none is known.
 std::vector<bool> blank(const std::vector<double> & ranges, double low, const Wire & wire)
 {
   std::vector<bool> found(ranges.size());
-  const auto unknown = [](double r) {return std::isnan(r) || r == 0.0;};
+  const auto unknown = [](double r) {return std::isnan(r) || is_zero(r);};
   if (std::all_of(ranges.begin(), ranges.end(), unknown)) {
     return found;
   }
+  const std::vector<bool> close = too_close(ranges, low);
   for (std::size_t i = 0; i < ranges.size(); i++) {
-    found[i] = (wire.zero_is_nothing && ranges[i] == 0.0 && !is_too_close(ranges, i, low)) ||
+    found[i] = (wire.zero_is_nothing && is_zero(ranges[i]) && !close[i]) ||
       (wire.nan_is_nothing && std::isnan(ranges[i]));
   }
   return found;
 }
 
+/// MessageError for a scan in mm, which would be an empty plain; `farthest` (m) is the contract's range_max.
+void require_metres(
+  const std::vector<double> & ranges, double low, double high, double farthest, const std::string & about)
+{
+  std::set<double> different;
+  double least = INF, most = 0.0;
+  for (const double range : ranges) {
+    if (std::isfinite(range) && range > 0.0) {
+      least = std::min(least, range);
+      most = std::max(most, range);
+      if (different.size() <= SENTINELS) {
+        different.insert(range);
+      }
+    }
+  }
+  if (low >= farthest || (least > high && different.size() > SENTINELS)) {
+    std::ostringstream text;
+    text << about << "ranges of " << (different.empty() ? 0.0 : least) << " to " << most << ", range_min " << low <<
+      " and range_max " << high << "; expected some in between, and below " << farthest << " m. Are they in mm?";
+    throw MessageError(text.str());
+  }
+}
+
 /// Infinite where nothing is within range or something too close, NaN where nothing is known.
 std::vector<double> measured(
-  const sensor_msgs::msg::LaserScan & message, const Wire & wire, std::vector<bool> & empty)
+  const sensor_msgs::msg::LaserScan & message, const Wire & wire, double farthest, const std::string & about,
+  std::vector<bool> & empty)
 {
   const double low = message.range_min, high = message.range_max;
+  const bool told = 0.0 <= low && low < high;  // else the driver does not tell
   std::vector<double> ranges(message.ranges.begin(), message.ranges.end());
   empty = blank(ranges, low, wire);
+  if (told) {
+    require_metres(ranges, low, high, farthest, about);
+  }
   for (std::size_t i = 0; i < ranges.size(); i++) {
     double & range = ranges[i];
-    if (0.0 <= low && low < high) {
+    if (told) {
       range = std::isfinite(range) && range < low ? NAN_ : range > high ? INF : range;
     }
-    range = empty[i] ? NAN_ : wire.max_is_nothing && range >= high * (1.0 - 1e-6) ? INF : range;
+    range = empty[i] ? NAN_ : told && wire.max_is_nothing && range >= high * (1.0 - 1e-6) ? INF : range;
   }
   return ranges;
 }
@@ -125,8 +166,8 @@ void ranges_of(
   }
   require_angles(message, about);
   std::vector<bool> empty;
-  const std::vector<double> ranges = measured(message, wire, empty);
   const robot_scan & scan = *channel.data.scan;
+  const std::vector<double> ranges = measured(message, wire, scan.range_max, about, empty);
   const double sense = wire.upside_down ? -1.0 : 1.0;
   const double begin = sense * (scan.angle_min - wire.yaw), beam = sense * scan.angle_increment;
   const double turn = TURN / std::fabs(step), count = static_cast<double>(ranges.size());

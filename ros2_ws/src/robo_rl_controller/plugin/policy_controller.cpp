@@ -116,6 +116,7 @@ void PolicyController::wire_signals()
   require_known(texts, data.signals, data.gate->signal_count, "parameter 'wires'");
   require_known(constants, data.signals, data.gate->signal_count, "parameter 'setpoints'");
   inputs_.clear();
+  frames_ = std::make_shared<Frames>();
   state_names_.clear();
   inputs_.resize(data.gate->signal_count);
   samples_.resize(data.gate->signal_count);
@@ -146,7 +147,8 @@ void PolicyController::wire_signals()
     if (names.empty()) {
       const bool sensor = data.gate->signals[i].sensor;
       input.perishable = !sensor && wire.topic == "cmd_vel";
-      input.topic = std::make_shared<TopicInput>(channel, wire, frames_, [this] {return now_us();});
+      input.topic = std::make_shared<TopicInput>(
+        channel, data.gate->signals[i], wire, frames_, [this] {return now_us();});
       input.topic->subscribe(
         node, [this, sensor](std::int64_t now) {
           if (!sensor) {

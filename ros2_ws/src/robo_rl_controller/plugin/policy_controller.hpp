@@ -64,7 +64,8 @@ private:
 
   std::unique_ptr<Bundle> bundle_;
   std::unique_ptr<Session> session_;
-  Frames frames_;
+  /// Of all inputs since the last configuration.
+  std::shared_ptr<Frames> frames_;
   std::vector<Input> inputs_;
   std::vector<Sample> samples_;
   std::vector<std::string> state_names_;

@@ -12,6 +12,7 @@ namespace
 
 constexpr std::int64_t SKEW = 1000;   // µs by which clocks of two computers may differ
 constexpr int COMPLAINT_PERIOD = 1000;  // ms between two complaints
+const char * const POSITION = "position";
 
 template<class Message>
 auto age_ns(const Message & message, const rclcpp::Time & now, int) -> decltype(message.header, std::int64_t())
@@ -25,10 +26,47 @@ std::int64_t age_ns(const Message &, const rclcpp::Time &, long)
   return 0;
 }
 
+template<class Message>
+auto frame_of(const Message & message, int) -> decltype(message.header.frame_id)
+{
+  return message.header.frame_id;
+}
+
+template<class Message>
+std::string frame_of(const Message &, long)
+{
+  return "";
+}
+
+bool is_in_world(const Channel & channel)
+{
+  const std::size_t at = channel.frame.rfind(" to ");
+  return (at == channel.frame.npos ? channel.frame : channel.frame.substr(at + 4)) == "world";
+}
+
 }  // namespace
 
-TopicInput::TopicInput(const Channel & channel, const Wire & wire, Frames & frames, Clock clock)
-: channel_(channel), wire_(wire), frames_(frames), clock_(std::move(clock)), buffer_(Reading{}) {}
+TopicInput::TopicInput(
+  const Channel & channel, const gate_watch & watch, const Wire & wire, std::shared_ptr<Frames> frames, Clock clock)
+: channel_(channel), wire_(wire), sensor_(watch.sensor), noisy_(watch.sensor && watch.noisy),
+  frames_(std::move(frames)), clock_(std::move(clock)), buffer_(Reading{})
+{
+  frames_->drives = frames_->drives || (sensor_ && channel_.name == POSITION);
+}
+
+void TopicInput::note_frame(const std::string & frame_id)
+{
+  if (frame_id.empty() || !is_in_world(channel_)) {
+    return;
+  }
+  frame_id_ = frame_id;
+  if (frames_->world.empty() && sensor_ && channel_.name == POSITION) {
+    frames_->world = frame_id;
+    for (const std::function<void ()> & check : frames_->when_known) {
+      check();
+    }
+  }
+}
 
 template<class Message>
 void TopicInput::listen(rclcpp_lifecycle::LifecycleNode & node, std::function<void (std::int64_t)> heard)
@@ -42,16 +80,36 @@ void TopicInput::listen(rclcpp_lifecycle::LifecycleNode & node, std::function<vo
       Reading reading;
       reading.values.resize(self->channel_.size);
       try {
-        read(message, View{self->channel_, self->wire_, self->frames_}, reading.values);
+        read(message, View{self->channel_, self->wire_, *self->frames_}, reading.values);
       } catch (const MessageError & error) {  // the signal grows old, and the gate acts
         RCLCPP_ERROR_THROTTLE(node.get_logger(), *node.get_clock(), COMPLAINT_PERIOD, "%s", error.what());
         return;
       }
+      const auto numbers = measured(message, self->wire_.field);
+      const bool repeats = self->noisy_ && numbers && numbers == self->before_;
+      self->before_ = numbers;
+      if (repeats) {  // it grows old
+        RCLCPP_ERROR_THROTTLE(
+          node.get_logger(), *node.get_clock(), COMPLAINT_PERIOD, "'%s' repeats bit for bit in the robot's frame",
+          self->channel_.name.c_str());
+        return;
+      }
+      self->note_frame(frame_of(message, 0));
       const std::int64_t now = self->clock_(), age = age_ns(message, node.now(), 0) / 1000;
       reading.stamp = now - (age < -SKEW ? age : std::max<std::int64_t>(0, age));
       self->buffer_.writeFromNonRT(reading);
       heard(now);
     };
+  if (is_in_world(channel_)) {
+    frames_->when_known.push_back(
+      [owner = weak_from_this()] {
+        const std::shared_ptr<TopicInput> self = owner.lock();
+        const std::string frame = self == nullptr ? "" : self->frame_id_;
+        if (!frame.empty() && stripped(frame) != stripped(self->frames_->world)) {
+          self->buffer_.writeFromNonRT(Reading{});  // it was meant in another frame
+        }
+      });
+  }
   subscription_ = node.create_subscription<Message>(wire_.topic, rclcpp::QoS(1).best_effort(), receive);
 }
 

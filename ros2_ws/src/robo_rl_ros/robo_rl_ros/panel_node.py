@@ -161,16 +161,21 @@ class Panel:
 
     def run(self, going: threading.Event) -> None:
         """Listen and serve until ``going`` is cleared."""
-        while going.is_set():
-            self.operator.executor.spin_once(timeout_sec=0.02)
-            if self._contract_text != self._known_text:
-                self._listen()
+        while going.is_set() and self.operator.context.ok():
+            try:
+                self.operator.executor.spin_once(timeout_sec=0.02)
+                if self._contract_text != self._known_text:
+                    self._listen()
+            except Exception as error:  # of what somebody sent: the thread that a stop needs goes on
+                self._trouble = f"a message could not be used: {error!r}"[:300]
             while not self._wanted.empty():
                 act, answer = self._wanted.get()
                 try:
                     answer.put(act())
                 except OperatorError as error:
                     answer.put(error)
+                except Exception as error:  # of an answer that is none
+                    answer.put(OperatorError(repr(error)[:300]))
 
     def _serve(self, action: str, page: str, name: str) -> str:
         if action == "arm" and self._lifecycle == "inactive":
