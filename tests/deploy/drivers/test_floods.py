@@ -15,9 +15,15 @@ from typing import Any
 
 import pytest
 
+from robo_rl.deploy.robot.drivers import ROBOTS, SIMULATED
+from robo_rl.deploy.robot.drivers.dynamixel import bus as dynamixel_bus
+from robo_rl.deploy.robot.drivers.dynamixel import packets as dynamixel_packets
+from robo_rl.deploy.robot.drivers.feetech import packets as feetech
 from robo_rl.deploy.robot.drivers.hokuyo.lidar import TcpPort
-from robo_rl.deploy.robot.drivers.serial_port import MOST, drain
+from robo_rl.deploy.robot.drivers.packet_stream import PacketStream
+from robo_rl.deploy.robot.drivers.serial_port import AT_ONCE, MOST, drain
 from robo_rl.deploy.robot.drivers.unitree.link import PACKETS, KeeperProcess
+from robo_rl.deploy.robot.drivers.vesc import packets as vesc_packets
 from robo_rl.deploy.robot.link.port import READ_BYTES, READS
 from robo_rl.deploy.robot.link.port import Link as DeviceLink
 from robo_rl.deploy.robot.link.port import Port as LinkPort
@@ -115,7 +121,38 @@ def lidar() -> tuple[Any, Any, Flood]:
     return session.driver, session.world, flood
 
 
-@pytest.mark.parametrize("made", [px4, so101, dynamixel, vesc, lidar])
+def ur() -> tuple[Any, Any, Flood]:
+    from emulated_ur import Session
+
+    session = Session()
+    session.driver.connect()
+    assert session.driver._exchange is not None
+    flood = Flood(itertools.cycle([LEAST_PACKAGES, STATES]), session.driver._exchange.port)
+    session.driver._exchange.port = flood
+    session.driver.connect = lambda: None
+    return session.driver, session.world, flood
+
+
+LEAST_PACKAGES = b"\x00\x03M" * 21_000
+STATES = b"\x00\x04M\x00" * 16_000
+"""RTDE's smallest packages, as many as fit into what is read at once."""
+PORTS = [px4, so101, dynamixel, vesc, lidar, ur]
+OTHERS = {
+    "crazyflie": "cflib's threads read the radio, and keep the newest packets: crtp.session.MOST",
+    "franka": "libfranka reads the robot, a state for each command",
+    "g1": "its keeper reads the robot, unitree.dds.DEPTH samples at once, and is read in parts: see below",
+    "go2": "as g1",
+    SIMULATED: "there is no port",
+}
+"""Of other drivers, who reads and what bounds it."""
+
+
+def test_every_driver_is_here() -> None:
+    flooded = {"px4", "so101", "dynamixel", "f1tenth", "ur"}  # by PORTS: the car's VESC and lidar are f1tenth's
+    assert flooded | OTHERS.keys() == set(ROBOTS)
+
+
+@pytest.mark.parametrize("made", PORTS)
 def test_a_step_of_a_driver_ends_while_its_port_is_flooded(made: Callable[[], tuple[Any, Any, Flood]]) -> None:
     driver, world, flood = made()
     driver.connect()
@@ -206,3 +243,32 @@ def test_a_keeper_that_floods_its_program_is_read_in_parts() -> None:
         ours.close()
         thread.join()
         theirs.close()
+
+
+def test_damaged_packets_in_a_row_cost_no_more_than_their_checksums() -> None:
+    """Each head may begin a packet as long as they come, whose bytes are looked at again for the next head."""
+    looked_at = 0
+
+    def counted(parser: Any) -> Any:
+        whole = parser.packet
+
+        def packet(data: bytes) -> Any:
+            nonlocal looked_at
+            looked_at += len(data)
+            return whole(data)
+
+        parser.packet = packet
+        return parser
+
+    heads = {
+        feetech.Parser: feetech.HEAD + bytes([1, feetech.LONGEST + 2]),
+        dynamixel_bus._Answers: dynamixel_packets.HEAD
+        + bytes([1, *(2 * dynamixel_bus.ANSWERED).to_bytes(2, "little")]),
+        vesc_packets.Parser: bytes([vesc_packets.SHORT, 255]),
+    }
+    ours = {one for one in PacketStream.__subclasses__() if one.__module__.startswith("robo_rl.deploy.robot")}
+    assert ours == {dynamixel_packets.Parser, *heads} - {dynamixel_bus._Answers}
+    for kind, head in heads.items():
+        looked_at = 0
+        counted(kind()).feed(head * (AT_ONCE // len(head)))
+        assert 0 < looked_at <= 160 * AT_ONCE, kind

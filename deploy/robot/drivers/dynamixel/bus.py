@@ -13,9 +13,17 @@ from robo_rl.deploy.robot.drivers.dynamixel.packets import ALERT, Fail, Instruct
 from robo_rl.deploy.robot.drivers.dynamixel.registers import Register
 from robo_rl.deploy.robot.drivers.serial_port import Port
 
+ANSWERED = 64
+"""Bytes of registers that a servo is asked for at once, at most."""
+
 
 class _Answers(Parser):
-    """Status packets: all others, such as the echo of a question, are nobody's answer."""
+    """Status packets: all others, such as the echo of a question, are nobody's answer.
+
+    A flood of damaged packets costs their checksums, so no longer ones are taken for packets than answers are.
+    """
+
+    longest = ANSWERED
 
     def answers(self, data: bytes) -> list[Answer]:
         statuses = [p for p in self.feed(data) if p.code == Instruction.STATUS and p.parameters]

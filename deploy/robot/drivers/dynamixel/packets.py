@@ -129,13 +129,15 @@ class Parser(PacketStream[Packet]):
     """Packets out of a stream of bytes, whatever else is in it."""
 
     head = HEAD
+    longest = LONGEST
+    """Bytes of parameters of the packets that are expected."""
 
     def length(self, data: bytearray) -> int | None:
         """As ``PacketStream`` asks."""
         if len(data) < 7:
             return None
         id, length = data[4], int.from_bytes(data[5:7], "little")
-        return 7 + length if id <= ALL and 3 <= length <= 3 + 2 * LONGEST else 0
+        return 7 + length if id <= ALL and 3 <= length <= 3 + 2 * self.longest else 0
 
     def packet(self, data: bytes) -> Packet | None:
         """None where the CRC is wrong, or bytes are stuffed wrongly."""

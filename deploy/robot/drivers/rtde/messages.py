@@ -35,16 +35,16 @@ class Packages:
 
     def feed(self, data: bytes) -> list[tuple[bytes, bytes]]:
         """Types and payloads that are whole now. ValueError where the stream can't be RTDE."""
-        self._rest += data
-        found = []
-        while len(self._rest) >= 3:
-            size = int.from_bytes(self._rest[:2], "big")
+        came, at, found = self._rest + data, 0, []
+        while len(came) - at >= 3:
+            size = int.from_bytes(came[at : at + 2], "big")
             if not 3 <= size <= LARGEST:
                 raise ValueError(f"a package of {size} bytes; expected 3 to {LARGEST}")
-            if len(self._rest) < size:
+            if len(came) - at < size:
                 break
-            found.append((self._rest[2:3], self._rest[3:size]))
-            self._rest = self._rest[size:]
+            found.append((came[at + 2 : at + 3], came[at + 3 : at + size]))
+            at += size
+        self._rest = came[at:]
         return found
 
 
