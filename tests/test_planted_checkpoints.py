@@ -131,8 +131,10 @@ def test_scores_of_contexts_that_are_none_are_measured_again(
 ) -> None:
     copy = Run.open(shutil.copytree(run.folder, tmp_path / "run"))
     copy.finish({})
+    done = copy.done()
+    assert done is not None
     values = np.array([0.0, 0.01])
-    asked = {"range": "delay", "values": values.tolist(), "episodes": 5, "policy": copy.done()["policy_digest"]}  # type: ignore[index]
+    asked = {"range": "delay", "values": values.tolist(), "episodes": 5, "policy": done["policy_digest"]}
     (copy.folder / contexts.FILE).write_text(json.dumps({"asked": asked, "success": success}))
     measured = contexts._scores(copy, "delay", values, 5)
     assert measured.shape == (2,)

@@ -39,8 +39,9 @@ class Heard:
     ids=range(15),
 )  # fmt: skip
 def test_what_is_no_gate_s_is_left_out(text: str) -> None:
-    node, told = Heard(), list[dict[str, Any]]()
-    listen_to_gate(node, "/policy", told.append)  # type: ignore[arg-type]
+    node: Any = Heard()
+    told = list[dict[str, Any]]()
+    listen_to_gate(node, "/policy", told.append)
     node.calls["/policy/gate"](String(data=text))
     assert told == []
     node.calls["/policy/gate"](String(data=json.dumps(TOLD)))

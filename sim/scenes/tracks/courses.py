@@ -190,7 +190,7 @@ def _rows(path: Path) -> np.ndarray:
         except ValueError:
             row = []
         if len(row) != len(COLUMNS) or not np.isfinite(row).all() or np.abs(row).max() > 1e8:
-            raise CourseError(f"{path}: line {number} is '{line[:80]}'; expected four numbers, {', '.join(COLUMNS)}")
+            raise CourseError(f"{path}: line {number} is {line[:80]!r}; expected four numbers, {', '.join(COLUMNS)}")
         rows.append(row)
     return np.array(rows, dtype=float).reshape(-1, len(COLUMNS))
 
