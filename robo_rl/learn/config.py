@@ -235,7 +235,7 @@ class SacConfig(Bounded):
     anchor_part: Part = 0.5
     """Part of the rounds after the warm-up over which that price falls to nothing."""
     imitation: NotNegative = 0.0
-    """Price of the squared way of actions from those that were demonstrated, where these are."""
+    """Price of the squared way of actions from those that were demonstrated, or are in the robot's log."""
     hidden: Widths = (128, 128)
     """Widths of the policy's hidden layers."""
     critic_hidden: Widths = (128, 128)
@@ -247,6 +247,15 @@ class SacConfig(Bounded):
     """Of actors: what was collected with weights older than so many times of learning is dropped."""
     demonstrations: Digest = ""
     """SHA-256 of the demonstrations in the run's folder; "" for none. Told by --demonstrations."""
+    robot_log: Digest = ""
+    """SHA-256 of a robot's log in the run's folder; "" for none. Told by --robot-log."""
+    log_part: Part = 0.5
+    """Of each batch that comes from the robot's log, where there is one; 1: nothing is learnt from the simulator."""
+    dynamics_ratio: bool = False
+    """Whether critics' errors at simulated transitions weigh as much as the robot is likely to make them (H2O); see
+    ``robo_rl.learn.hybrid``."""
+    ratio_noise: NotNegative = 0.1
+    """Standard deviation of what is added to what its classifiers see, in deviations of the log, as in H2O."""
     reset_states: Digest = ""
     """SHA-256 of the reset states in the run's folder; "" for none. Told by --reset-states."""
     reset_weights: tuple[str, ...] = ()
@@ -260,6 +269,10 @@ class SacConfig(Bounded):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.demonstrations and self.robot_log:
+            raise ValueError("demonstrations and robot_log are both given; expected one of them")
+        if self.dynamics_ratio and not 0.0 < self.log_part < 1.0:
+            raise ValueError(f"log_part is {self.log_part:g}; expected above 0 and below 1 with dynamics_ratio")
         if self.actors and self.reset_states:
             raise ValueError(f"actors is {self.actors}; expected 0 with reset states")
         if self.actors and self.environments % self.actors:

@@ -3,8 +3,9 @@
 All robots act at random about what the policy would do, and every transition is kept (``collect``). After each of
 their steps, critics learn from transitions of the past what an action will earn, and the policy learns to do what they
 expect most of, as randomly as a wanted entropy asks for (``learn``). With demonstrations, half of every batch comes
-from these, so that a rare success is in every batch from the first step on. What trains is the policy graph that will
-be exported.
+from these, so that a rare success is in every batch from the first step on. With a robot's log, a part of every batch
+comes from it, and with a dynamics ratio simulated transitions count as far as the robot makes them
+(``robo_rl.learn.hybrid``). What trains is the policy graph that will be exported.
 
 After Haarnoja et al. 2018 (Soft Actor-Critic Algorithms and Applications) and Ball et al. 2023 (Efficient Online
 Reinforcement Learning with Offline Data, RLPD), from whom the layer normalisation of the critics, the symmetric
@@ -29,11 +30,13 @@ from robo_rl.learn.actors import Actors
 from robo_rl.learn.anchor import Anchor
 from robo_rl.learn.collectors import Collected, Collector, Simulated
 from robo_rl.learn.config import SacConfig
+from robo_rl.learn.experience import robot_log
 from robo_rl.learn.experience.demonstrations import Transitions, kept
 from robo_rl.learn.experience.learning_env import LearningEnv
 from robo_rl.learn.experience.reset_states import starts
 from robo_rl.learn.explorer import Explorer
 from robo_rl.learn.finite import MOST_DIVERGED, gradient_norm, stepped, usable
+from robo_rl.learn.hybrid import DynamicsRatio
 from robo_rl.learn.replay_buffer import ReplayBuffer
 from robo_rl.learn.runs.checkpoint import optimizer_from, optimizer_tensors, part
 from robo_rl.policy import PolicyGraph
@@ -105,6 +108,9 @@ class Learner:
         steps = self.total * config.steps * config.environments
         self.replay = ReplayBuffer(MOST_KEPT if live else min(steps, MOST_KEPT), seen, acted, None if live else folder)
         self.demonstrations = kept(folder, config.demonstrations, task)
+        self.robot = robot_log.kept(folder, config.robot_log, task)
+        """What a robot did, by its log."""
+        self.ratio = DynamicsRatio(self.robot, config) if self.robot is not None and config.dynamics_ratio else None
         self.success = 0.0
         """Part of the episodes that ended in the last round in which any did."""
         self.entropy = 0.0
@@ -161,6 +167,7 @@ class Learner:
             "entropy": self.entropy,
             "gradient_norm": norm_of_gradient(self.act),
             "gradient_norm_critic": norm_of_gradient(self.critics),
+            **({"dynamics_ratio": self.ratio.weight, "loss/ratio": self.ratio.loss} if self.ratio else {}),
             **collected,
             **{f"level/{name}": level for name, level in self.levels.items()},
         }
@@ -178,13 +185,25 @@ class Learner:
         self.levels = found.levels
         return found
 
+    @property
+    def recorded(self) -> Transitions | None:
+        """What a part of every batch is from, if anything is: the robot's log, or demonstrations."""
+        return self.demonstrations if self.robot is None else self.robot
+
+    @property
+    def recorded_count(self) -> int:
+        """How many of a batch, the first ones, are recorded."""
+        if self.recorded is None:
+            return 0
+        return self.config.batch // 2 if self.robot is None else round(self.config.log_part * self.config.batch)
+
     def batch(self) -> Transitions:
-        """Transitions of the past, half of them demonstrated where there are demonstrations."""
-        count = self.config.batch
-        if self.demonstrations is None:
+        """Transitions of the past, the first of them recorded where there are demonstrations or a robot's log."""
+        count, first, recorded = self.config.batch, self.recorded_count, self.recorded
+        if recorded is None:
             return self.replay.sample(count)
-        shown = self.demonstrations.rows(torch.randint(len(self.demonstrations.reward), (count // 2,)))
-        own = self.replay.sample(count - count // 2)
+        shown = recorded.rows(torch.randint(len(recorded.reward), (first,)))
+        own = self.replay.sample(count - first)
         return Transitions(*(torch.cat(parts) for parts in zip(shown, own, strict=True)))
 
     # --- learning ----------------------------------------------------------------------------------------------------
@@ -214,13 +233,27 @@ class Learner:
             if config.entropy_backup:
                 expected = expected + self.log_temperature.exp() * entropy
             target = batch.reward + config.gamma * (1.0 - batch.ended) * expected
-        loss = (self.critics(batch.observation, batch.action) - target).square().mean(1).sum()
+        errors = (self.critics(batch.observation, batch.action) - target).square()
+        if self.ratio is not None:
+            errors = errors * self._believed(batch)
+        loss = errors.mean(1).sum()
         self.critic_optimizer.zero_grad()
         loss.backward()
         self.skipped += not stepped(self.critic_optimizer, gradient_norm(self.critics.parameters()))
         with torch.no_grad():
             torch._foreach_lerp_(list(self.slow.parameters()), list(self.critics.parameters()), config.target_rate)
         return loss.detach()
+
+    def _believed(self, batch: Transitions) -> Tensor:
+        """(b,) weights of a batch: 1 for what the robot did, the dynamics ratio for the simulated, after a step of it.
+
+        The batch is of ``batch``.
+        """
+        assert self.ratio is not None
+        first = self.recorded_count
+        robot, simulated = batch.rows(slice(None, first)), batch.rows(slice(first, None))
+        self.skipped += not self.ratio.learn(robot, simulated)
+        return torch.cat([torch.ones(first), self.ratio.weights(simulated)])
 
     def _learn_actions(self, batch: Transitions) -> Tensor:
         """One step of the policy towards what the critics expect most of, and of the temperature."""
@@ -233,9 +266,8 @@ class Learner:
         loss = (BEYOND * beyond - temperature * entropy - expected).mean()
         if self.anchor and (left := self.anchor.left(self.done, self.total)):
             loss = loss + self.anchor.cost(self.policy.features(observation), mean, left).mean()
-        if self.config.imitation and self.demonstrations is not None:
-            half = self.config.batch // 2  # of the batch, what was shown
-            away = (action[:half] - batch.action[:half]).square().sum(-1)
+        if self.config.imitation and (first := self.recorded_count):
+            away = (action[:first] - batch.action[:first]).square().sum(-1)
             loss = loss + self.config.imitation * away.mean()
         self.actor_optimizer.zero_grad()
         loss.backward()
@@ -253,12 +285,15 @@ class Learner:
     # --- saving and restoring ----------------------------------------------------------------------------------------
 
     def _parts(self) -> dict[str, nn.Module]:
-        anchor = {"anchor": self.anchor} if self.anchor else {}
-        return {"spread": self.act.spread, "critics": self.critics, "slow": self.slow, **anchor}
+        optional = {"anchor": self.anchor, "ratio": self.ratio}
+        known = {name: module for name, module in optional.items() if module is not None}
+        return {"spread": self.act.spread, "critics": self.critics, "slow": self.slow, **known}
 
     def _optimizers(self) -> dict[str, torch.optim.Optimizer]:
+        ratio = {} if self.ratio is None else {"ratio": self.ratio.optimizer}
         return {
             "actor": self.actor_optimizer, "critic": self.critic_optimizer, "temperature": self.temperature_optimizer,
+            **ratio,
         }  # fmt: skip
 
     def save(self) -> tuple[dict[str, Tensor], dict[str, Any]]:

@@ -26,7 +26,7 @@ from robo_rl.sim.tasks import Task
 
 def refuse(config: SacConfig) -> None:
     """ValueError for hyperparameters of simulated robots."""
-    for name in ("actors", "reset_states", "base"):
+    for name in ("actors", "reset_states", "robot_log", "dynamics_ratio", "base"):
         if value := getattr(config, name):
             raise ValueError(f"{name} is {value!r}; expected none for sac on a robot")
 

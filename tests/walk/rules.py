@@ -222,6 +222,7 @@ RULES = (
     Rule(r".*: robo-rl train quadrotor-.*--apg\.updates.*", add="--episodes 4"),
     Rule(r".*: robo-rl train (pmsm|swarm)-.*", add="--apg.updates 5 --episodes 4"),
     Rule(r"sysid\.md: robo-rl train arm-reach .*"),  # ten seconds; its motion is identified
+    Rule(r"retrain\.md: robo-rl train \$T --algorithm sac .*", add=SAC),
     Rule(r".*: robo-rl train (\./circle\.py|\$T).*"),
     Rule(r".*: robo-rl train arm-insert --algorithm ppo .*", add=PPO),
     Rule(r".*: robo-rl train arm-(insert|reach) .*--algorithm sac .*", add=SAC),

@@ -43,6 +43,7 @@ def main(
     bounds: tuple[str, ...] = (),
     begin_from: Path | None = None,
     demonstrations: Path | None = None,
+    robot_log: tuple[Path, ...] = (),
     reset_states: Path | None = None,
     base: str | None = None,
     stop_below: tuple[str, ...] = (),
@@ -81,6 +82,9 @@ def main(
         begin_from: A trained run's folder, whose networks are the initial networks: of the same task (also distilled),
             or of a task whose observation this task's observation extends (go2-flat for go2-rough).
         demonstrations: A file by 'robo-rl demonstrate', for sac and bc; the run keeps a copy.
+        robot_log: What a robot did whose physics the simulator can't express, for sac: logs (*.mcap), also files and
+            LeRobotDatasets by 'robo-rl demonstrate' and 'robo-rl demos convert'. A part of every batch is from them
+            (docs/retrain.md); the run keeps a copy.
         reset_states: A file by 'robo-rl reset-states', for ppo and sac: episodes begin with its states, as often as
             reset_weights tell; the run keeps a copy.
         base: A frozen policy that the new one corrects, for ppo and sac: a run's folder (of bc, for instance), a .onnx
@@ -106,6 +110,7 @@ def main(
     from robo_rl.learn.distributed import processes as joined
     from robo_rl.learn.experience.demonstrations import FILE_NAME
     from robo_rl.learn.experience.reset_states import FILE_NAME as RESET_STATES
+    from robo_rl.learn.experience.robot_log import FILE_NAME as ROBOT_LOG
     from robo_rl.learn.residual import FILE_NAME as BASE
     from robo_rl.learn.runs.folder import Run, free_name, label_of
     from robo_rl.sim.ranges import parse_bounds, read_ranges
@@ -141,6 +146,7 @@ def main(
     settings: dict[str, ApgConfig | BcConfig | PpoConfig | SacConfig] = {"apg": apg, "bc": bc, "ppo": ppo, "sac": sac}
     chosen = dataclasses.asdict(settings[algorithm])
     shown = require_demonstrations(demonstrations, algorithm, loaded, chosen)
+    driven = require_robot_log(robot_log, algorithm, loaded, chosen, json)
     stored = require_reset_states(reset_states, algorithm, loaded, chosen)
     corrected = require_base(base, algorithm, loaded, chosen, begin_from)
     origin = Run.open(begin_from) if begin_from else None
@@ -153,6 +159,8 @@ def main(
         run = Run.create(runs, task, robot, algorithm, seed, chosen, other, origin, plant, name, floors)
         if shown is not None:
             write(run.folder / FILE_NAME, shown)
+        if driven is not None:
+            write(run.folder / ROBOT_LOG, driven)
         if stored is not None:
             write(run.folder / RESET_STATES, stored)
         if corrected is not None:
@@ -242,6 +250,42 @@ def require_demonstrations(path: Path | None, algorithm: str, task: Task, chosen
     read(path, task)
     chosen["demonstrations"] = digest(path)
     return path.read_bytes()
+
+
+def require_robot_log(
+    paths: Sequence[Path], algorithm: str, task: Task, chosen: dict[str, Any], as_json: bool
+) -> bytes | None:
+    """The file of what a robot did, whose digest goes into ``chosen``; refused before there is a run."""
+    from robo_rl.adapters.datasets.recorded import from_lerobot
+    from robo_rl.deploy.robot.logs.reader import read_log
+    from robo_rl.learn.experience import robot_log
+    from robo_rl.learn.experience.demonstrations import contract_of, tensors_of
+    from robo_rl.learn.runs import checkpoint
+
+    if chosen.get("robot_log"):
+        raise ValueError(f"--{algorithm}.robot-log is a digest that is computed; expected --robot-log FILE")
+    if not paths:
+        if chosen.get("dynamics_ratio"):
+            raise ValueError("--sac.dynamics-ratio compares the simulator with a robot; expected --robot-log FILE")
+        return None
+    if "robot_log" not in chosen:
+        raise ValueError(f"--robot-log is {paths[0]}, but {algorithm} can't learn from any; expected sac")
+    parts = []
+    for path in paths:
+        if path.is_dir():
+            parts.append((path, from_lerobot(path, task)))
+        elif path.suffix == ".safetensors":
+            parts.append((path, tensors_of(path, task)))
+        else:
+            log = read_log(path)
+            parts.append((path, robot_log.transitions_of(log, task)))
+            say(f"{path}: {len(parts[-1][1]['reward'])} of {len(log.steps)} control steps can be learnt from", as_json)
+    content = checkpoint.packed(
+        robot_log.joined(parts, task), {"task": task.name, "contract": contract_of(task).to_json()}
+    )
+    chosen["robot_log"] = hashlib.sha256(content).hexdigest()
+    CONFIGS[algorithm](**chosen)
+    return content
 
 
 def require_reset_states(path: Path | None, algorithm: str, task: Task, chosen: dict[str, Any]) -> bytes | None:

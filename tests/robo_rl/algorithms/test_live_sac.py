@@ -231,4 +231,6 @@ def test_what_does_not_fit_a_robot_is_refused(tmp_path: Path) -> None:
         main("arm-insert", algorithm="sac", runs=tmp_path)
     with pytest.raises(ValueError, match="base is 'script'; expected none for sac on a robot"):
         opened("arm-insert", None, "sac", 0, None, tmp_path, None, SacConfig(base="script"))
+    with pytest.raises(ValueError, match="dynamics_ratio is True; expected none for sac on a robot"):
+        opened("arm-insert", None, "sac", 0, None, tmp_path, None, SacConfig(dynamics_ratio=True))
     assert list(tmp_path.iterdir()) == []
