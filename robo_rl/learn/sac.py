@@ -290,7 +290,7 @@ class Learner:
         return {"spread": self.act.spread, "critics": self.critics, "slow": self.slow, **known}
 
     def _optimizers(self) -> dict[str, torch.optim.Optimizer]:
-        ratio = {} if self.ratio is None else {"ratio": self.ratio.optimizer}
+        ratio = {} if self.ratio is None else {"classifiers": self.ratio.optimizer}
         return {
             "actor": self.actor_optimizer, "critic": self.critic_optimizer, "temperature": self.temperature_optimizer,
             **ratio,
