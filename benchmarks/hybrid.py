@@ -17,13 +17,14 @@ optimiser, by soft actor-critic:
 
 All of them, and the mediocre policy, are evaluated in the same held-out episodes on the robot.
 
-    python benchmarks/hybrid.py             # cable, 5 seeds
-    python benchmarks/hybrid.py sticks 2
+    python benchmarks/hybrid.py                 # cable, 5 seeds, 20 rounds
+    python benchmarks/hybrid.py sticks 2 10
 """
 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import io
 import sys
 import tempfile
@@ -158,7 +159,9 @@ def fitted(task: Task, logs: list[Path]) -> dict[str, float]:
     return dict(zip(FITTED, found.x.tolist(), strict=True))
 
 
-def trained(folder: Path, row: str, seed: int, logs: list[Path], task: Task) -> tuple[PolicyGraph, dict[str, Any]]:
+def trained(
+    folder: Path, row: str, seed: int, settings: SacConfig, logs: list[Path], task: Task
+) -> tuple[PolicyGraph, dict[str, Any]]:
     """The policy of one way, and what is to be told of it."""
     name, told = f"{row}{seed}", dict[str, Any]()
     changed: dict[str, Any] = {
@@ -173,7 +176,7 @@ def trained(folder: Path, row: str, seed: int, logs: list[Path], task: Task) -> 
     begun = time.perf_counter()
     quietly(
         train, BALANCE, algorithm="sac", seed=seed, runs=folder, name=name, episodes=0, bounds=bounds, robot_log=given,
-        sac=SacConfig(**{**vars(SETTINGS), **changed}),
+        sac=SacConfig(**{**vars(settings), **changed}),
     )  # fmt: skip
     run = Run.open(folder / name)
     told["seconds"] = time.perf_counter() - begun
@@ -207,25 +210,31 @@ def summary(rows: list[dict[str, Any]]) -> dict[str, dict[str, list[float]]]:
     return found
 
 
-def main(robot: str, seeds: int) -> None:
+def main(robot: str = "cable", seeds: int = 5, updates: int = SETTINGS.updates) -> None:
     torch.set_num_threads(1)
     task, rows = load_task(BALANCE), list[dict[str, Any]]()
-    make_plant = robot_of(task, FORCES[robot])
+    make_plant, settings = robot_of(task, FORCES[robot]), dataclasses.replace(SETTINGS, updates=updates)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         logs = recorded(folder, make_plant, task)
         mediocre = evaluated(task, make_plant, Run.open(folder / "mediocre").policy()[0])
         for seed in range(seeds):
             for way in WAYS:
-                policy, told = trained(folder, way, seed, logs, task)
+                policy, told = trained(folder, way, seed, settings, logs, task)
                 rows.append({"way": way, "seed": seed, **told, **evaluated(task, make_plant, policy)})
                 print(seed, way, *(f"{n} {rows[-1][n]:.4g}" for n in FIGURES), flush=True)
-                found = {"episodes": EPISODES, "log_s": SECONDS, "mediocre": mediocre, "ways": summary(rows)}
+                found = {
+                    "episodes": EPISODES,
+                    "updates": updates,
+                    "log_s": SECONDS,
+                    "mediocre": mediocre,
+                    "ways": summary(rows),
+                }
                 write(f"hybrid_{robot}", {**found, "trainings": rows})
 
 
 if __name__ == "__main__":
-    given = words(__doc__, 2)
+    given = words(__doc__, 3)
     if given and (given[0] not in FORCES or not all(word.isdecimal() for word in given[1:])):
-        sys.exit(f"hybrid.py: {' '.join(given)}: expected one of {list(FORCES)}, and a number of seeds")
-    main(given[0] if given else "cable", int(given[1]) if len(given) > 1 else 5)
+        sys.exit(f"hybrid.py: {' '.join(given)}: expected one of {list(FORCES)}, numbers of seeds and rounds")
+    main(*given[:1], *map(int, given[1:]))
