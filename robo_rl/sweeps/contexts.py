@@ -116,9 +116,11 @@ def _scores(run: Run, name: str, values: np.ndarray, episodes: int) -> np.ndarra
     if file.is_file():
         kept = read_json(file)
         rates = kept.get("success")
-        if isinstance(rates, list) and len(rates) == len(values) and kept.get("asked") == asked:
-            if all(is_number(rate) and 0.0 <= rate <= 1.0 for rate in rates):  # else they are measured again
-                return np.array(rates, float)
+        if (
+            isinstance(rates, list) and len(rates) == len(values) and kept.get("asked") == asked
+            and all(is_number(rate) and 0.0 <= rate <= 1.0 for rate in rates)
+        ):  # fmt: skip
+            return np.array(rates, float)
     policy, _ = run.policy()
     each = torch.tensor(np.repeat(values, episodes), dtype=torch.float32)
     done = rollout(policy.task, GraphPolicy(policy), Conditions(len(each), fixed={name: each}), title=None)
