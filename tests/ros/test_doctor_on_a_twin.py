@@ -38,7 +38,7 @@ def test_a_stand_in_robot_is_well_and_its_faults_are_found(flight, make_variant)
     flight.operator.call(Trigger, "/twin/handle", Trigger.Request())
     hand = flight.operator.node.create_client(Trigger, "/twin/handle")
     going_on = flight.operator.node.create_timer(5.0, lambda: hand.call_async(Trigger.Request()))
-    moved = doctor(flight, bundle, "--seconds", "1", "--motion", "5")
+    moved = doctor(flight, bundle, "--seconds", "1", "--motion", "12")
     flight.operator.node.destroy_timer(going_on)
     agreeing = [f for f in moved["findings"] if f["good"] and "agrees" in f["sentence"]]
     assert {f["subject"] for f in agreeing} == {"angular_velocity", "linear_velocity"}, moved
