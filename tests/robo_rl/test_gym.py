@@ -25,7 +25,7 @@ from tests.suite import representatives
 
 TASKS = [name for name in task_names() if name != "car-traffic-lidar"]
 """Its 180 beams are minutes of a compiler's work; tests/sim/lanes/test_scan.py traces what it sees."""
-OFTEN = ["quadrotor-hover", "go2-flat", "arm-reach", "car-race", "car-traffic", "diff-nav", "omni-nav", "pmsm-current"]
+OFTEN = ["quadrotor-hover", "go2-flat", "arm-reach", "car-race", "diff-nav", "omni-nav", "pmsm-current"]
 SOME = representatives(TASKS, OFTEN)
 ENDLESS = (
     "car-practice", "mobile-place", "car-lanes", "diff-follow", "pmsm-current", "pmsm-speed", "dc-speed", "bldc-speed",

@@ -155,7 +155,7 @@ def whole(folder: Path) -> bool:
     return (run / "done.json").is_file() and updates == list(range(1, 61))
 
 
-@pytest.mark.slow
+@pytest.mark.release  # with every change a single process: test_training.py
 def test_a_training_whose_process_is_lost_goes_on_by_itself(tmp_path: Path) -> None:
     driver, first = begun(tmp_path / "runs", tmp_path / "holding")
     (second,) = [process for process in _children(driver.pid) if "RANK=1" in _environment(process)]

@@ -46,7 +46,7 @@ def base(
         yield flight
 
 
-@pytest.mark.slow
+@pytest.mark.release  # with every change a base with differential drive; it trains and exports a policy first
 @pytest.mark.parametrize("base", ["omni base"], indirect=True)
 def test_a_twist_drives_an_omnidirectional_base_to_the_side(base) -> None:
     """Odometry tells a speed to the left like that of the Twist, which this policy hardly changes."""
@@ -77,7 +77,7 @@ def test_a_base_stops_within_its_deadline_whatever_is_wrong_with_its_signals(
     fault_table.add(f"base: {fault}", passed, found["source"], found["reason"], found["sentence"])
 
 
-@pytest.mark.slow
+@pytest.mark.release  # with every change a base with differential drive; it trains and exports a policy first
 @pytest.mark.parametrize("base", ["omni base"], indirect=True)
 @pytest.mark.parametrize(("fault", "reason", "name"), over_dds(OF_OMNI))
 def test_so_does_an_omnidirectional_base(base, fault_table, fault: str, reason: str, name: str) -> None:
