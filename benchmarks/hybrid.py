@@ -65,7 +65,7 @@ FINE = 10
 ROBOT = {
     "cart_mass": 1.0, "pole_mass": 1.0, "pole_length": 1.0, "friction": 1.0, "gain": 1.0, "push": 0.0, "delay": 0.0,
 }  # fmt: skip
-"""Otherwise the robot is the card's. Nobody is told."""
+"""The robot's factors of the card's figures: all else is as in the simulator."""
 SECONDS, SESSION, GOALS = 30.0, 6.0, 2.5
 """s of the log in all, of a session at most, and between two set-points."""
 GIVEN_UP = 1.2

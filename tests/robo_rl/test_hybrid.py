@@ -17,7 +17,7 @@ from torch import Tensor
 
 from robo_rl.adapters.datasets import recorded
 from robo_rl.cli import main
-from robo_rl.commands.training.train import require_robot_log
+from robo_rl.commands.training.given import require_robot_log
 from robo_rl.controllers.gate.codes import State
 from robo_rl.deploy.emulate.simulated import record
 from robo_rl.deploy.robot.bundle import Bundle

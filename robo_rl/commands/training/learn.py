@@ -111,7 +111,7 @@ def opened(
     name: str | None, config: BcConfig | SacConfig,
 ) -> Run:  # fmt: skip
     """The run in the folder ``task``, or a new one of a task with demonstrations."""
-    from robo_rl.commands.training.train import require_demonstrations
+    from robo_rl.commands.training.given import require_demonstrations
     from robo_rl.files import write
     from robo_rl.learn.experience.demonstrations import FILE_NAME
     from robo_rl.learn.runs.folder import Run
