@@ -9,6 +9,9 @@ it, this process goes on.
 
 On Linux the process is a fork of this one, which takes some milliseconds. Where a fork inherits a lock that another
 thread held, it waits for ever, without working; then, and on other systems, a new interpreter is started.
+
+The system bounds addresses, not memory, and a fork inherits what this process reserved and left empty (a freed batch of
+MuJoCo's arenas: a gigabyte). So what a fork really holds is looked at while it works.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import importlib
+import math
 import os
 import resource
 import select
@@ -35,6 +39,8 @@ SECONDS = 8.0
 WAITS = 10.0
 """Times as long as that, on a busy computer, it may take in all."""
 MOST_SAID = 1 << 26
+LOOK = 0.02
+"""s between two looks at a process that works."""
 STUCK = 2.0
 """s that a process may sleep, without working: it waits for a lock, or for a pipe that was put in a file's place."""
 ANSWER, REFUSAL = b"a", b"x"
@@ -78,7 +84,7 @@ def limit(memory: int, seconds: float) -> None:
         used = int(file.read().split()[0]) * resource.getpagesize()
     for kind, most, room in (
         (resource.RLIMIT_AS, used + memory, 0),
-        (resource.RLIMIT_CPU, int(seconds) + 1, 1),  # the signal SIGXCPU comes first
+        (resource.RLIMIT_CPU, math.ceil(time.process_time() + seconds), 1),  # the signal SIGXCPU comes first
         (resource.RLIMIT_FSIZE, 0, 0),
         (resource.RLIMIT_CORE, 0, 0),
     ):
@@ -110,6 +116,7 @@ def _forked(
     function: Callable[..., bytes], arguments: Sequence[bytes], memory: int, seconds: float, most: int = MOST_SAID
 ) -> bytes:
     ours, theirs = os.pipe()
+    held = _held("self")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # of forks of processes with threads: see above
         child = os.fork()
@@ -122,7 +129,8 @@ def _forked(
             os._exit(0)
     os.close(theirs)
     try:
-        said = _read(ours, time.monotonic() + WAITS * seconds, child, most)
+        bound = None if held is None else held + memory
+        said = _read(ours, time.monotonic() + WAITS * seconds, child, most, bound)
     finally:
         os.close(ours)
         with contextlib.suppress(ProcessLookupError):
@@ -173,13 +181,18 @@ START = 20.0
 """s that a new interpreter may take to begin."""
 
 
-def _read(source: int, until: float, process: int, most: int) -> bytes | None:
-    """All that comes before the end; None where it does not come in time, ``_StuckError`` where the process sleeps."""
+def _read(source: int, until: float, process: int, most: int, bound: int | None = None) -> bytes | None:
+    """All that comes before the end; None where it does not come in time, ``_StuckError`` where the process sleeps.
+
+    Refused where the process holds more than ``bound`` bytes.
+    """
     found = bytearray()
     at_work, worked = time.monotonic(), _work(process)
     while len(found) <= most:
         now = time.monotonic()
-        if not select.select([source], [], [], max(0.0, min(0.2, until - now)))[0]:
+        if not select.select([source], [], [], max(0.0, min(LOOK, until - now)))[0]:
+            if bound is not None and (_held(process) or 0) > bound:
+                raise Refused("it takes too much memory")
             work = _work(process)
             if work is None or work != worked:
                 at_work, worked = now, work
@@ -204,6 +217,15 @@ def _work(process: int) -> str | None:
     except OSError:
         return None
     return " ".join(told[11:13]) if told[0] == "S" else None
+
+
+def _held(process: int | str) -> int | None:
+    """Bytes of memory of its own that a process holds; None where the system does not tell."""
+    with contextlib.suppress(OSError), open(f"/proc/{process}/status") as file:
+        for line in file:
+            if line.startswith("RssAnon:"):
+                return int(line.split()[1]) << 10
+    return None
 
 
 def _understood(said: bytes | None, code: int, memory: int, seconds: float) -> bytes:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import resource
 import signal
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -77,6 +79,32 @@ def prints() -> bytes:
 
 def limits() -> bytes:
     return repr([resource.getrlimit(kind) for kind in (resource.RLIMIT_AS, resource.RLIMIT_CPU)]).encode()
+
+
+RESERVE = """
+import ctypes, resource, sys
+from robo_rl.files import sandbox
+library = ctypes.CDLL(None)
+library.malloc.restype, library.malloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t]
+library.free.argtypes = [ctypes.c_void_p]
+library.free(library.malloc(31 << 20))  # from now on glibc takes such blocks from its heap
+blocks = [library.malloc(16 << 20) for _ in range(64)]
+for block in blocks[:-1]:  # the last one stays above them: the heap can't shrink
+    library.free(block)
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+try:
+    sandbox.attempt("tests.robo_rl.test_confined:hoards_slowly", memory=200 << 20)
+except sandbox.Refused as refusal:
+    print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss - before, refusal)
+"""
+
+
+def hoards_slowly() -> bytes:
+    """100 MB per second or less, in blocks that come from glibc's heap."""
+    kept = []
+    while True:
+        kept.append(bytearray(1 << 20))
+        time.sleep(0.01)
 
 
 LOCK = threading.Lock()
@@ -151,13 +179,22 @@ def test_this_process_keeps_its_own_limits(attempt: Attempt) -> None:
     before = resource.getrlimit(resource.RLIMIT_AS)
     found = attempt("limits", seconds=3.0)
     assert resource.getrlimit(resource.RLIMIT_AS) == before
-    assert b"(4, 5)]" in found
+    _, (most, _) = ast.literal_eval(found.decode())
+    assert 3 <= most <= 60  # s of a processor: what it is given, and what a new interpreter took to begin
 
 
 @pytest.mark.parametrize("name", ["waits_for_a_lock", "works_and_waits_for_a_lock"])
 def test_a_fork_that_is_born_with_a_lock_that_nobody_opens_is_replaced_by_a_new_interpreter(name: str) -> None:
     with LOCK:
         assert confined.attempt(f"{HERE}:{name}", seconds=2.0) == b"got it"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="forks are for Linux alone")
+def test_what_a_process_reserved_and_left_empty_is_no_memory_for_its_forks() -> None:
+    ran = subprocess.run([sys.executable, "-c", RESERVE], capture_output=True, text=True, timeout=300)
+    took, _, said = ran.stdout.strip().partition(" ")
+    assert said == "it takes too much memory", ran.stderr
+    assert int(took) < 400 << 10  # KiB; the system's bound of addresses alone lets it take 1.2 GB
 
 
 def children() -> set[str]:

@@ -20,13 +20,14 @@ from robo_rl.files import sandbox as confined
 from robo_rl.sim.scenes.tracks.courses import MAX_BYTES, MAX_POINTS, Course, CourseError, evenly, finished
 
 MAX_CELLS = 1 << 24
-MEMORY, SECONDS = 900 << 20, 10.0
+MEMORY, SECONDS = 900 << 20, 8.0
 """Bytes, and s of processor time, for the largest maps."""
 SPECK = 0.05
 """m²: what is smaller, and stands alone in the lane, is noise of the mapping, and left out."""
 UNKNOWN = 205
 """The grey of cells that map_saver does not know, in its mode trinary. With the free_thresh that ROS 2's map_saver
 writes, 0.25, it would be free by the rule of the thresholds (slam_toolbox, issue 587)."""
+MOST_LISTS = 100
 FIELDS = {"image", "resolution", "origin", "negate", "occupied_thresh", "free_thresh", "mode"}
 
 
@@ -82,6 +83,8 @@ def _description(path: Path) -> dict[str, Any]:
         if path.stat().st_size > 1 << 14:
             raise CourseError(f"{path}: is larger than 16 KiB; expected the description of a map")
         text = read_bytes(path, 1 << 14).decode("utf-8-sig")
+        if text.count("[") + text.count("{") > MOST_LISTS:  # one in another, they take the parser quadratic time
+            raise CourseError(f"{path}: has more than {MOST_LISTS} lists; expected one, the origin")
         if any(isinstance(token, yaml.AnchorToken | yaml.AliasToken) for token in yaml.scan(text)):
             raise CourseError(f"{path}: has & or *, anchors of YAML that may unfold to anything; expected none")
         given = yaml.safe_load(text)
