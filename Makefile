@@ -11,6 +11,11 @@ INDEX = $$(command -v nvidia-smi >/dev/null || ! $(BIN)/python -c "$(REACH)" 2>/
 # Byte code of 26,000 files takes pip 90 seconds: Python makes that of the files that it imports, when it does.
 # An editable installation warns of itself in a block of exclamation marks, which nobody has to act on.
 INSTALL = PYTHONWARNINGS='ignore:Editable installation' $(BIN)/python -m pip install --quiet --no-compile $(INDEX) -c constraints.txt --build-constraint constraints.txt -e
+# Where PYTHONDONTWRITEBYTECODE is set, as in many images, Python keeps none, and each command compiles for seconds: then
+# that of what commands import is made once.
+COMMON = torch sympy mpmath numpy scipy onnx onnxruntime onnxscript onnx_ir mujoco tensorboard google matplotlib fontTools tyro rich pygments PIL
+COMPILED = @test -z "$$PYTHONDONTWRITEBYTECODE" || { cd .venv/lib/python3*/site-packages && \
+	$(CURDIR)/$(BIN)/python -m compileall -q -j 0 -x '/(tests?|testing|_inductor|benchmarks)/' $(COMMON) $(CURDIR)/robo_rl/*.py $(CURDIR)/robo_rl/*/ >/dev/null 2>&1; true; }
 EXTRAS = train,sign$(shell command -v nvidia-smi >/dev/null && echo ,gpu)
 # A folder with ROS's launch system as wheels, for tests of launch files: PyPI does not have it.
 ROS_WHEELS ?= ../shared/wheels
@@ -37,12 +42,14 @@ setup-dev: .venv/installed-dev ## and what its own tests, checks and docs need b
 	$(BIN)/python -m pip install --quiet --upgrade -c constraints.txt pip
 	@echo "Installing robo-rl and its dependencies (some minutes)"
 	@$(INSTALL) '.[$(EXTRAS)]'
+	$(COMPILED)
 	@touch $@
 
 .venv/installed-dev: pyproject.toml constraints.txt | .venv/made
 	$(BIN)/python -m pip install --quiet --upgrade -c constraints.txt pip
 	@echo "Installing robo-rl, its dependencies, and what tests and checks need besides (some minutes)"
 	@$(INSTALL) '.[$(EXTRAS),dev]'
+	$(COMPILED)
 	@touch .venv/installed $@
 
 demo: setup ## train a quadrotor, export it, prove the file, and make a report with a video in demo/
