@@ -17,6 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from robo_rl.learn.adam import Adam
 from robo_rl.learn.adversary import Adversary, undrawn
 from robo_rl.learn.config import ApgConfig
 from robo_rl.learn.experience.collision_replay import CollisionReplay
@@ -52,7 +53,7 @@ class Learner:
             else TeamRollout(self.env, self.policy, config.horizon, self.replay)
         )
         self.tape.start()
-        self.optimizer = torch.optim.Adam(policy.parameters(), betas=config.betas, fused=True)
+        self.optimizer = Adam(policy.parameters(), betas=config.betas, fused=True)
         self.total = round(config.updates * task.update_scale)
         self.done = 0
         self.collect_seconds, self.diverged, self.skipped = 0.0, 0, 0

@@ -17,6 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from robo_rl.learn.adam import Adam
 from robo_rl.learn.config import BcConfig
 from robo_rl.learn.experience.demonstrations import DemonstrationError, kept_file, tensors_of
 from robo_rl.learn.finite import gradient_norm, stepped
@@ -59,7 +60,7 @@ class Learner:
         """(s, a), or (s, k, a) of a flow policy that plans k."""
         if isinstance(policy, FlowGraph):
             self.action = chunks(shown["action"], shown["episode"], config.chunk)
-        self.optimizer = torch.optim.Adam(policy.network.parameters(), config.learning_rate)
+        self.optimizer = Adam(policy.network.parameters(), config.learning_rate)
         self.total, self.done = round(config.updates * task.update_scale), 0
 
         self.diverged, self.skipped = 0, 0

@@ -19,6 +19,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from robo_rl.console import Progress
+from robo_rl.learn.adam import Adam
 from robo_rl.learn.config import DistillConfig
 from robo_rl.learn.finite import gradient_norm, stepped
 from robo_rl.learn.schedule import set_cosine_rate
@@ -66,7 +67,7 @@ class Distillation:
         self.teacher, self.student, self.config, self.done = teacher, student, config, 0
         self.skipped = 0
         """Steps of the optimiser along gradients that were not finite."""
-        self.optimizer = torch.optim.Adam(student.parameters())
+        self.optimizer = Adam(student.parameters())
         self.env = VecEnv(student.task.beside(teacher.task), config.environments, seed=seed, evaluation=True)
         self._signals = self.env.signals()
         self._states = [policy.initial_state(self.env.n) for policy in (teacher, student)]

@@ -26,6 +26,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from robo_rl.learn.adam import Adam
 from robo_rl.learn.config import SacConfig
 from robo_rl.learn.experience.demonstrations import Transitions
 from robo_rl.learn.finite import gradient_norm, stepped
@@ -62,7 +63,7 @@ class DynamicsRatio(nn.Module):
         """The logit by (s, a)."""
         self.outcome = MLP(self.known + seen, HIDDEN, 1, "relu")
         """What (s, a, s') adds to it: log w."""
-        self.optimizer = torch.optim.Adam(self.parameters(), config.learning_rate, fused=True)
+        self.optimizer = Adam(self.parameters(), config.learning_rate, fused=True)
         self.loss = 0.0
         """Cross-entropy of both classifiers at the last mini-batch; 2 log 2 where nothing can be told apart."""
         self.weight = 1.0

@@ -24,6 +24,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from robo_rl.learn.adam import Adam
 from robo_rl.learn.adversary import Adversary, undrawn
 from robo_rl.learn.config import PpoConfig
 from robo_rl.learn.distributed import processes
@@ -202,7 +203,7 @@ class Learner:
         self.actor_parameters = [self.deviation, *policy.parameters()]
         self.parameters = [*self.actor_parameters, *self.critic.parameters()]
         self.learning_rate = config.learning_rate
-        self.optimizer = torch.optim.Adam(self.parameters, fused=True)  # one pass over all weights, not a dozen
+        self.optimizer = Adam(self.parameters, fused=True)  # one pass over all weights, not a dozen
         self.total, self.done = round(config.updates * task.update_scale), 0
         self.collect_seconds, self.diverged, self.skipped = 0.0, 0, 0
         self.survived: dict[str, float] = {}

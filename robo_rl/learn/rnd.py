@@ -18,6 +18,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from robo_rl.learn.adam import Adam
 from robo_rl.learn.distributed import processes
 from robo_rl.learn.extension import Extension
 from robo_rl.learn.finite import gradient_norm, stepped
@@ -48,7 +49,7 @@ class Novelty(nn.Module, Extension):
         self.target, self.predictor = _network(inputs), _network(inputs)
         self.target.requires_grad_(False)
         self.states, self.sums = RunningNormalizer(inputs), RunningNormalizer(1)
-        self.optimizer = torch.optim.Adam(self.predictor.parameters(), LEARNING_RATE, fused=True)
+        self.optimizer = Adam(self.predictor.parameters(), LEARNING_RATE, fused=True)
 
     def weight_at(self, part: float) -> float:
         """The weight of novelty when such a part of the training is over."""

@@ -27,6 +27,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from robo_rl.learn.actors import Actors
+from robo_rl.learn.adam import Adam
 from robo_rl.learn.anchor import Anchor
 from robo_rl.learn.collectors import Collected, Collector, Simulated
 from robo_rl.learn.config import SacConfig
@@ -101,9 +102,9 @@ class Learner:
         self.anchor = Anchor(policy, config) if config.anchor else None
         self.log_temperature = nn.Parameter(torch.tensor(config.initial_temperature).log())
         rate = config.learning_rate
-        self.actor_optimizer = torch.optim.Adam(self.act.parameters(), rate, fused=True)
-        self.critic_optimizer = torch.optim.Adam(self.critics.parameters(), rate, fused=True)
-        self.temperature_optimizer = torch.optim.Adam([self.log_temperature], rate)
+        self.actor_optimizer = Adam(self.act.parameters(), rate, fused=True)
+        self.critic_optimizer = Adam(self.critics.parameters(), rate, fused=True)
+        self.temperature_optimizer = Adam([self.log_temperature], rate)
         self.total, self.done = round(config.updates * task.update_scale), 0
         steps = self.total * config.steps * config.environments
         self.replay = ReplayBuffer(MOST_KEPT if live else min(steps, MOST_KEPT), seen, acted, None if live else folder)

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from robo_rl.learn import bc
+from robo_rl.learn.adam import Adam
 from robo_rl.learn.config import BcConfig
 from robo_rl.learn.experience.demonstrations import Transitions
 from robo_rl.learn.finite import gradient_norm, stepped
@@ -35,7 +36,7 @@ class Cloning:
         self.policy, self.config = policy, config
         self._first = bc.Learner(task, policy, config, seed, folder=folder)
         self.observation, self.action = self._first.observation, self._first.action
-        self.optimizer = torch.optim.Adam(policy.network.parameters(), SLOWER * config.learning_rate)
+        self.optimizer = Adam(policy.network.parameters(), SLOWER * config.learning_rate)
         self.first = 0
         """Control steps before anything is learnt."""
         self.skipped = 0
