@@ -227,12 +227,15 @@ def imported_later(source: Source) -> list[str]:
 
 def _modules(folder: Path) -> dict[str, ModuleType]:
     """The modules that were found in a folder, by their names; not what is installed somewhere below, nor robo-rl."""
-    found = {}
+    found, below = {}, str(folder)
     for name, module in list(sys.modules.items()):
+        file = getattr(module, "__file__", None)
+        if not any(str(place).startswith(below) for place in ([file] if file else getattr(module, "__path__", ()))):
+            continue  # nearly all of thousands
         first, *_ = parts = name.split(".")
         if first in OURS or first == "__main__":
             continue
-        place, file = folder.joinpath(*parts), getattr(module, "__file__", None)
+        place = folder.joinpath(*parts)
         if file is None:  # a folder without __init__.py
             here = str(place) in map(str, getattr(module, "__path__", ()))
         else:

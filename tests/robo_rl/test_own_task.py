@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import importlib
 import json
 import re
 import shutil
@@ -277,6 +278,7 @@ def test_its_figures_of_training_are_the_tasks(task: str) -> None:
 
 
 def test_gymnasium_makes_it_single_and_batched(task: str) -> None:
+    importlib.import_module("robo_rl.adapters.gym")  # which registers it
     env = gymnasium.make("robo-rl/Task-v0", task=task, robot="hummingbird")
     observation, _ = env.reset(seed=3)
     assert observation.shape == (load_task(task).observation_size,)
