@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from robo_rl.contract.kinds import offered
 
 if TYPE_CHECKING:
     from robo_rl.sim.robots import Card
@@ -32,7 +33,7 @@ def of_robots(part: str, names: Sequence[str]) -> list[dict[str, Any]]:
 
 def tasks_of_packages(refused: list[str]) -> list[dict[str, Any]]:
     """The facts of tasks of installed packages; messages about those that can't be read go into ``refused``."""
-    names = sorted({point.name for point in entry_points(group="robo_rl.tasks")} - set(stored("tasks")))
+    names = sorted({point.name for point in offered("robo_rl.tasks")} - set(stored("tasks")))
     try:
         return tasks(names, refused) if names else []
     except ModuleNotFoundError as missing:

@@ -7,9 +7,11 @@ have entry points instead, which have the kind's name.
 
 from __future__ import annotations
 
+import functools
 import importlib
 import pkgutil
-from importlib.metadata import entry_points
+import sys
+from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 
@@ -23,4 +25,15 @@ def of_kind(package: str, kind: str, group: str = "") -> Any:
     """The module that a package has for a ``kind``, or that an entry point of the ``group`` names; None without one."""
     if kind in kinds_in(package):
         return importlib.import_module(f"{package}.{kind}")
-    return next((point.load() for point in entry_points(group=group) if point.name == kind), None) if group else None
+    return next((point.load() for point in offered(group) if point.name == kind), None) if group else None
+
+
+def offered(group: str) -> tuple[EntryPoint, ...]:
+    """Entry points of a ``group``, of all packages that are installed."""
+    return _offered(group, tuple(sys.path))
+
+
+@functools.cache
+def _offered(group: str, _path: tuple[str, ...]) -> tuple[EntryPoint, ...]:
+    """Python reads a file of each installed package for it, some hundred: once for a path where packages lie."""
+    return tuple(entry_points(group=group))

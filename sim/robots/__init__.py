@@ -13,13 +13,12 @@ from __future__ import annotations
 
 import importlib
 import os
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, Self, TypeVar, cast
 
 from robo_rl.contract import Robot
 from robo_rl.contract.checks import NAME
-from robo_rl.contract.kinds import kinds_in
+from robo_rl.contract.kinds import kinds_in, offered
 from robo_rl.files.escaping import shell_word
 from robo_rl.files.suggestions import expected_one_of
 from robo_rl.files.text import read_toml
@@ -71,7 +70,7 @@ OWN_KIND = "a robot of another kind has a class of cards of its own, which your 
 def card_types() -> dict[str, type[Card]]:
     """The classes of cards by kind: ours, and those of installed packages."""
     ours = {kind: importlib.import_module(f"{__name__}.{kind}").CARD for kind in kinds_in(__name__)}
-    return {**{point.name: point.load() for point in entry_points(group="robo_rl.robots")}, **ours}
+    return {**{point.name: point.load() for point in offered("robo_rl.robots")}, **ours}
 
 
 def place_of(file: Path, card: Path) -> Path:

@@ -18,12 +18,12 @@ import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from types import ModuleType
 
 from robo_rl.contract.checks import LABEL
-from robo_rl.contract.kinds import kinds_in, of_kind
+from robo_rl.contract.kinds import kinds_in, of_kind, offered
 from robo_rl.files.suggestions import expected_one_of
 from robo_rl.sim.robots import load_robot
 from robo_rl.sim.tasks import Task
@@ -105,7 +105,7 @@ def included_tasks() -> dict[str, type[Task]]:
 
 def _offered() -> dict[str, EntryPoint]:
     """By installed packages."""
-    return {point.name: point for point in entry_points(group="robo_rl.tasks")}
+    return {point.name: point for point in offered("robo_rl.tasks")}
 
 
 def _from_package(point: EntryPoint) -> type[Task]:

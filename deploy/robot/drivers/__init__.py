@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
 from robo_rl.contract import Contract
+from robo_rl.contract.kinds import offered
 from robo_rl.deploy.robot.drivers.driver import Driver, DriverError, Settings
 
 SIMULATED = "simulated"
@@ -36,7 +36,7 @@ def make(name: str, contract: Contract, settings: Settings) -> Driver:
         place = "robo_rl.deploy.emulate.driver" if name == SIMULATED else f"robo_rl.deploy.robot.drivers.{name}"
         module = importlib.import_module(place)
     else:
-        points = [point for point in entry_points(group="robo_rl.drivers") if point.name == name]
+        points = [point for point in offered("robo_rl.drivers") if point.name == name]
         if not points:
             raise DriverError(f"no driver is called {name[:60]!r}; expected {', '.join(ROBOTS)}, or a file (*.py)")
         module = points[0].load()

@@ -84,7 +84,7 @@ def _description(path: Path) -> dict[str, Any]:
             raise CourseError(f"{path}: is larger than 16 KiB; expected the description of a map")
         text = read_bytes(path, 1 << 14).decode("utf-8-sig")
         if text.count("[") + text.count("{") > MOST_LISTS:  # one in another, they take the parser quadratic time
-            raise CourseError(f"{path}: has more than {MOST_LISTS} lists; expected one, the origin")
+            raise CourseError(f"{path}: can't be read: it has more than {MOST_LISTS} lists; expected one, the origin")
         if any(isinstance(token, yaml.AnchorToken | yaml.AliasToken) for token in yaml.scan(text)):
             raise CourseError(f"{path}: has & or *, anchors of YAML that may unfold to anything; expected none")
         given = yaml.safe_load(text)
