@@ -39,7 +39,7 @@ SECONDS = 8.0
 WAITS = 10.0
 """Times as long as that, on a busy computer, it may take in all."""
 MOST_SAID = 1 << 26
-LOOK = 0.02
+LOOK = 0.01
 """s between two looks at a process that works."""
 STUCK = 2.0
 """s that a process may sleep, without working: it waits for a lock, or for a pipe that was put in a file's place."""
