@@ -47,7 +47,7 @@ record:onnxruntime.InferenceSession to_be_seen:ElementTree.parse what_to_do:path
 """After such a process has read the same file without harm (``require_bearable``, ``Bundle.read``), or of a graph that
 was made of one."""
 BOUNDED = """_is_sb3:zipfile.ZipFile _read_bytes:path.read_bytes is_script:zipfile.ZipFile load:safetensors.safe_open
-read_bytes:path.read_bytes recover:mmap.mmap
+open_own:os.fdopen open_own:os.open read_bytes:path.read_bytes recover:mmap.mmap
 recover:path.open"""
 """After ``files.require_file``: a file of so many bytes, whose reader takes a few times as much."""
 AGAIN = """_import:path.read_bytes _located:path.read_bytes attached_of:path.read_bytes
@@ -62,7 +62,7 @@ _has_library:ctypes.CDLL _is_whole:library.read_bytes _lay_out:file.read_text
 _leave_all:os.open _library:Path.read_text _machine:cpuinfo.read_text _opened:ctypes.CDLL _serve:os.open
 _text:path.read_text _work:open _write:.read_text build:ctypes.CDLL class_of:task.read_text
 compile_host:.read_text compile_native:.read_text do_GET:self.server.source.page.read_bytes
-graph_seeds:located.read_bytes held:path.open is_held:path.open keep_time:ctypes.CDLL limit:open
+graph_seeds:located.read_bytes keep_time:ctypes.CDLL limit:open
 load_model:mujoco.MjModel.from_xml_path log_seeds:path.read_bytes main:.read_text main:about.read_text
 main:os.open main:Link.open module:Path.read_text new_key:os.fdopen new_key:os.open of_serial:os.open
 stored:FILE.read_text package:file.read_text films:file.read_bytes pictures:path.read_bytes preemptible:.read_text

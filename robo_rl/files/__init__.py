@@ -10,9 +10,12 @@ import stat
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import IO, Any
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """No space on the device, over the quota, over the limit of a file's size."""
+NO_FILE = (errno.ELOOP, errno.ENXIO, errno.EISDIR)
+"""What opening a link (O_NOFOLLOW), a pipe that nobody reads, or a folder comes to."""
 LOCK = "lock"
 MOST_HOLES = 1 << 28
 """Bytes of a file that may be missing on the disk, as after a loss of power."""
@@ -47,6 +50,25 @@ def read_bytes(path: Path, most: int) -> bytes:
     return path.read_bytes()
 
 
+def open_own(path: Path, mode: str) -> IO[Any]:
+    """Open a file of a run's folder, "a", "ab", "a+" or "rb", as ``open`` does, if it is a file, or new.
+
+    ValueError for a link, whose target is elsewhere, a pipe, which would hold this process up, or a device.
+    """
+    flags = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+    flags |= os.O_RDONLY if mode == "rb" else os.O_CREAT | os.O_APPEND | (os.O_RDWR if "+" in mode else os.O_WRONLY)
+    try:
+        number = os.open(path, flags, 0o666)
+    except OSError as error:
+        if error.errno not in NO_FILE:
+            raise
+        raise ValueError(f"{path}: a link, folder, pipe or device; expected a file") from None
+    if not stat.S_ISREG(os.fstat(number).st_mode):
+        os.close(number)
+        raise ValueError(f"{path}: a folder, pipe or device; expected a file")
+    return os.fdopen(number, mode, buffering=0 if mode == "ab" else -1)
+
+
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """A new file beside ``path``, that takes its name at the end of the block, when it is whole and on disk.
@@ -55,6 +77,8 @@ def replacing(path: Path) -> Iterator[Path]:
     fails, the old one stays and nothing else is left; WriteError if there is no room.
     """
     partial = path.with_name(path.name + ".partial")
+    with contextlib.suppress(IsADirectoryError):  # opening it says so
+        partial.unlink(missing_ok=True)  # a pipe would hold the writer up, and a link be followed
     try:
         with room_for(path, "nothing was changed"):
             yield partial
@@ -90,11 +114,10 @@ def is_held(folder: Path) -> bool:
     """Whether a process holds a run's folder now (``held``)."""
     import fcntl
 
-    path = folder / LOCK
     try:
-        with path.open("rb") as file:
+        with open_own(folder / LOCK, "rb") as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except FileNotFoundError:
+    except (FileNotFoundError, ValueError):  # what is no file is nobody's lock: ``held`` refuses it
         return False
     except BlockingIOError:
         return True
@@ -103,11 +126,13 @@ def is_held(folder: Path) -> bool:
 
 @contextlib.contextmanager
 def held(folder: Path) -> Iterator[None]:
-    """Hold a run's folder; HeldError if another process does. The system lets go of it when this process ends."""
+    """Hold a run's folder; HeldError if another process does. The system lets go of it when this process ends.
+
+    ValueError where a link, pipe or device is in the lock's place.
+    """
     import fcntl
 
-    path = folder / LOCK
-    with path.open("a+") as file:
+    with open_own(folder / LOCK, "a+") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

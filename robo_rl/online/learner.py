@@ -22,6 +22,7 @@ from torch import Tensor
 
 from robo_rl.deploy.robot.bundle import Bundle, BundleError
 from robo_rl.deploy.robot.successors import files, next_file
+from robo_rl.files import open_own
 from robo_rl.files.text import fits
 from robo_rl.learn.experience.demonstrations import Transitions
 from robo_rl.learn.finite import MOST_SKIPPED
@@ -142,7 +143,7 @@ class LiveLearner:
         out = next_file(self.folder, self.bundle.path)
         self.bundle = export_again(self.graph, self.bundle, out)
         line = {"update": self.learnt, "environment_steps": self.steps, **self.rates(), **self.metrics}
-        with (self.run.folder / "metrics.jsonl").open("a") as file:
+        with open_own(self.run.folder / "metrics.jsonl", "a") as file:
             file.write(json.dumps(line) + "\n")
         for path in files(self.folder)[1:-KEPT]:
             path.unlink(missing_ok=True)

@@ -19,7 +19,7 @@ import torch
 from robo_rl.cli import main
 from robo_rl.deploy.build.export import export
 from robo_rl.deploy.robot.drivers.bus_servos.robot_file import JointMounting, RobotFile, write_robot_file
-from robo_rl.files import HeldError, WriteError, held, write
+from robo_rl.files import LOCK, HeldError, WriteError, held, is_held, open_own, write
 from robo_rl.learn import new_learner
 from robo_rl.learn.config import ApgConfig
 from robo_rl.learn.runs import checkpoint, training
@@ -55,6 +55,37 @@ def fill(disk: Path) -> Path:
 
 def files(disk: Path) -> set[str]:
     return {path.name for path in disk.rglob("*") if path.is_file()}
+
+
+PLANTED = {
+    "a link": lambda place, other: place.symlink_to(other), "a pipe": lambda place, other: os.mkfifo(place),
+    "a folder": lambda place, other: place.mkdir(), "a device": lambda place, other: place.symlink_to("/dev/full"),
+}  # fmt: skip
+"""What somebody may leave in a run's folder, where a file of ours will be."""
+
+
+@pytest.mark.parametrize("what", PLANTED)
+def test_what_is_planted_in_the_place_of_a_run_s_file_is_neither_followed_nor_waited_for(
+    what: str, tmp_path: Path
+) -> None:
+    other, run = tmp_path / "other", tmp_path / "run"
+    other.write_text("somebody's")
+    run.mkdir()
+    for name in (LOCK, "metrics.jsonl", "config.json.partial"):
+        PLANTED[what](run / name, other)
+    with pytest.raises(ValueError, match=r"lock: .*expected a file"), held(run):
+        raise AssertionError("it is held")
+    assert not is_held(run)
+    with pytest.raises(ValueError, match=r"metrics.jsonl: .*expected a file"):
+        open_own(run / "metrics.jsonl", "ab")
+    if what == "a folder":
+        with pytest.raises(OSError, match="partial"):
+            write(run / "config.json", "{}")
+    else:
+        write(run / "config.json", "{}")
+        assert (run / "config.json").read_text() == "{}"
+        assert not (run / "config.json").is_symlink()
+    assert other.read_text() == "somebody's"
 
 
 def test_a_full_disk_is_a_sentence_and_leaves_the_old_file(small_disk: Path) -> None:

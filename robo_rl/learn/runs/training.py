@@ -22,7 +22,7 @@ from tensorboard.summary.writer.record_writer import RecordWriter
 from torch import Tensor
 
 from robo_rl.console import Progress
-from robo_rl.files import read_bytes, room_for, write
+from robo_rl.files import open_own, read_bytes, room_for, write
 from robo_rl.files.text import fits
 from robo_rl.learn.distributed import processes
 from robo_rl.learn.finite import MOST_SKIPPED
@@ -249,7 +249,7 @@ class _Log:
         lines = _lines(self.file) if self.file.exists() else []
         kept = [line for line in lines if _update_of(line) <= self.done]  # later ones will come again
         write(self.file, "".join(line + "\n" for line in kept))
-        self._lines = self.file.open("ab", buffering=0)
+        self._lines = open_own(self.file, "ab")
         self._board = _Board(self.folder)
         return self
 

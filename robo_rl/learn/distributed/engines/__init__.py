@@ -11,7 +11,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from robo_rl.files import interpreter
+from robo_rl.files import interpreter, open_own
 
 MORTAL: tuple[str, ...] = ("setpriv", "--pdeathsig", "TERM") if shutil.which("setpriv") else ()
 """Put before a command, it is told to end, as by Ctrl-C, when the one that started it has ended."""
@@ -28,7 +28,7 @@ def start(folder: Path, index: int, threads: int, beside: Path | None = None) ->
     file.parent.mkdir(exist_ok=True)
     command = [*MORTAL, *interpreter.module("robo_rl", "work", str(folder.resolve()), "--index", str(index))]
     environment = {"OMP_NUM_THREADS": str(threads), **interpreter.environment()}
-    with file.open("ab") as log:
+    with open_own(file, "ab") as log:
         return subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment, cwd=beside,
             start_new_session=True,
