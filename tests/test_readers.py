@@ -62,7 +62,7 @@ _has_library:ctypes.CDLL _is_whole:library.read_bytes _lay_out:file.read_text
 _leave_all:os.open _library:Path.read_text _machine:cpuinfo.read_text _opened:ctypes.CDLL _serve:os.open
 _text:path.read_text _work:open _write:.read_text build:ctypes.CDLL class_of:task.read_text
 compile_host:.read_text compile_native:.read_text do_GET:self.server.source.page.read_bytes
-graph_seeds:located.read_bytes keep_time:ctypes.CDLL limit:open
+_held:open graph_seeds:located.read_bytes keep_time:ctypes.CDLL limit:open
 load_model:mujoco.MjModel.from_xml_path log_seeds:path.read_bytes main:.read_text main:about.read_text
 main:os.open main:Link.open module:Path.read_text new_key:os.fdopen new_key:os.open of_serial:os.open
 stored:FILE.read_text package:file.read_text films:file.read_bytes pictures:path.read_bytes preemptible:.read_text
