@@ -66,7 +66,7 @@ _held:open graph_seeds:located.read_bytes keep_time:ctypes.CDLL limit:open
 load_model:mujoco.MjModel.from_xml_path log_seeds:path.read_bytes main:.read_text main:about.read_text
 main:os.open main:Link.open module:Path.read_text new_key:os.fdopen new_key:os.open of_serial:os.open
 stored:FILE.read_text package:file.read_text films:file.read_bytes pictures:path.read_bytes preemptible:.read_text
-processor_flags:info.read_text publish:.open replacing:partial.open replay:np.fromfile scripts:LOADER.read_text
+processor_flags:info.read_text replacing:partial.open replay:np.fromfile scripts:LOADER.read_text
 shown:path.read_text write_device:.read_text write_onboard:.read_text write_robot:.read_text
 definitions:file.read_text _load:ctypes.CDLL follow:os.open follow_gamepad:os.open
 write_clip:partial.open write_project:path.read_bytes write_project:source.read_text write_project:template.read_text
