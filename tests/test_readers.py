@@ -54,7 +54,7 @@ AGAIN = """_import:path.read_bytes _located:path.read_bytes attached_of:path.rea
 attached_of:task.card_file.read_bytes digest:path.read_bytes require_demonstrations:path.read_bytes
 require_reset_states:path.read_bytes unchanged:path.read_bytes"""
 """After it was read by one of those above, or is the user's own code, which is run (docs/security.md)."""
-OWN = """__enter__:self.file.open __init__:.open __init__:ctypes.CDLL __init__:np.memmap __init__:os.open
+OWN = """__init__:.open __init__:ctypes.CDLL __init__:np.memmap __init__:os.open
 __init__:path.open _compile:built.open _cpuinfo:open _elements:.read_text _greatest_memory:Path.read_text
 _has_fma:info.read_text
 available:CONTROL_GROUP.read_text _library_of_corners:Path.read_text
