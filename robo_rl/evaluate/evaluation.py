@@ -410,11 +410,11 @@ def perturbations(task: Task) -> dict[str, list[float]]:
 
 
 def sweep(
-    task: Task, policy: Any, perturbations: Mapping[str, Sequence[float]], conditions: Conditions
+    task: Task, policy: Any, perturbations: Mapping[str, Sequence[float]], conditions: Conditions, name: str = ""
 ) -> dict[str, list[dict[str, float]]]:
     """Success and error with one range at a time fixed to each of some values, all others as they are.
 
-    ``conditions.episodes`` episodes per value, all in the same batches.
+    ``conditions.episodes`` episodes per value, all in the same batches; ``name``: of the policy, where there are more.
     """
     each = conditions.episodes
     points = [(name, value) for name, values in perturbations.items() for value in values]
@@ -425,10 +425,9 @@ def sweep(
         name: torch.cat([torch.full((each,), v) if name == n else own for n, v in points])
         for name, own in drawn.items()
     }
-    episodes = rollout(
-        task, policy, dataclasses.replace(conditions, episodes=each * len(points), fixed=fixed), "perturbed"
-    )
+    many = dataclasses.replace(conditions, episodes=each * len(points), fixed=fixed)
+    episodes = rollout(task, policy, many, f"{name}, perturbed" if name else "perturbed")
     table: dict[str, list[dict[str, float]]] = {name: [] for name in perturbations}
-    for i, (name, value) in enumerate(points):
-        table[name].append({"value": value, **episodes.part(i * each, (i + 1) * each).summary()})
+    for i, (label, value) in enumerate(points):
+        table[label].append({"value": value, **episodes.part(i * each, (i + 1) * each).summary()})
     return table

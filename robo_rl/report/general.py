@@ -70,7 +70,7 @@ def gather(
         worst=rerun(task, loaded[0].policy, conditions, subjects[0].episodes),
         options="".join(f" {name} {shlex.quote(value)}" for name, value in options.items() if value),
     )
-    sweeps = {name: sweep(task, policy, grid, few) for name, policy in found.policies.items()} if grid else {}
+    sweeps = {name: sweep(task, policy, grid, few, name) for name, policy in found.policies.items()} if grid else {}
     return dataclasses.replace(found, sweeps=sweeps)
 
 

@@ -144,7 +144,7 @@ class Controls:
         for key in (key for pair in KEYS[: len(self.live.commands)] for key in pair):
             self._add_key(key)
         self._add_key(NEUTRAL)
-        back = self.gui.add_button("reset to the task's")
+        back = self.gui.add_button("back to the task's values")
         back.on_click(lambda event: self._release_commands())
         for knob in self.live.commands.values():
             self._add_slider(knob, "command")

@@ -137,4 +137,5 @@ def _success(row: Any) -> str:
 
 def _kept(row: Any) -> str:
     span = f"{-100 * row['drop_high']:+.1f} to {-100 * row['drop_low']:+.1f}"
-    return f"change {-100 * row['drop']:+6.1f} points ({span})"
+    change = round(-100 * row["drop"], 1) + 0.0  # not -0.0
+    return f"change {change:+6.1f} points ({span})"
