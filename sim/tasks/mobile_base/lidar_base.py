@@ -198,8 +198,9 @@ class ToGoal(Task[B]):
         """Obstacles, the goal, and where the robot was."""
         low = torch.full_like(truth["heading"], 0.5 * self.card.height)
         goal = torch.cat([truth["place"] + truth["to_goal"], low], -1)
+        raised = truth["obstacles"] + low[..., None] * torch.tensor([0.0, 0.0, 1.0])  # on the floor it hides half of them
         return [
-            Line("obstacles", truth["obstacles"], SLATE),
+            Line("obstacles", raised, SLATE),
             Sphere("goal", goal, 0.5 * self.reached * self.wide),
             Trail("path", torch.cat([truth["place"], low], -1), seconds=None, color=ORANGE),
         ]
