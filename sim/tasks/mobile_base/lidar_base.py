@@ -198,7 +198,8 @@ class ToGoal(Task[B]):
         """Obstacles, the goal, and where the robot was."""
         low = torch.full_like(truth["heading"], 0.5 * self.card.height)
         goal = torch.cat([truth["place"] + truth["to_goal"], low], -1)
-        raised = truth["obstacles"] + low[..., None] * torch.tensor([0.0, 0.0, 1.0])  # on the floor it hides half of them
+        # on the floor, the live page hides half of each line
+        raised = truth["obstacles"] + low[..., None] * torch.tensor([0.0, 0.0, 1.0])
         return [
             Line("obstacles", raised, SLATE),
             Sphere("goal", goal, 0.5 * self.reached * self.wide),

@@ -384,7 +384,7 @@ class SwarmSwap(QuadrotorRates):
         columns = torch.where(first, truth["columns"], torch.nan)
         edges = torch.where(first, FLOOR.expand(n, -1, -1), torch.nan)
         return [
-            Sphere("goal", truth["position_setpoint"], 0.03),
+            Sphere("goal", truth["position_setpoint"], 0.02),
             Trail("path", truth["position"], 3.0),
             Line("columns", outlines(columns), SLATE),
             Line("room", edges, GREY),
