@@ -87,6 +87,11 @@ class Line:
     color: Color = GREEN
 
 
+def raised(points: torch.Tensor, height: torch.Tensor) -> torch.Tensor:
+    """``points`` (n, k, 3) m of lines on the floor, which it half hides, lifted by ``height`` (n, 1) m."""
+    return torch.cat([points[..., :2], points[..., 2:] + height[..., None]], -1)
+
+
 @dataclass(frozen=True)
 class Frame:
     """Axes of ``size`` (m) with x red, y green, z blue; ``orientation`` (n, 4) is a quaternion x, y, z, w."""

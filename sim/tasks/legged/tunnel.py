@@ -23,7 +23,7 @@ from torch import Tensor
 
 from robo_rl.contract import Scan, Signal
 from robo_rl.controllers.mobile_base.footprint_window import FootprintWindow
-from robo_rl.sim.drawing import GREEN, ORANGE, SLATE, Line, Marker, Sphere, Trail
+from robo_rl.sim.drawing import GREEN, ORANGE, SLATE, Line, Marker, Sphere, Trail, raised
 from robo_rl.sim.plants import Articulated
 from robo_rl.sim.plants.legged_in_room import LeggedInRoom, circles
 from robo_rl.sim.ranges import Range
@@ -185,8 +185,8 @@ class TunnelWalk(FlatWalk):
         low = torch.full_like(truth["left"], 0.1 * self.size)
         place = truth["position"][:, :2]
         return [
-            Line("obstacles", truth["obstacles"], SLATE),
-            Line("plan", truth["plan"], GREEN),
+            Line("obstacles", raised(truth["obstacles"], low), SLATE),
+            Line("plan", raised(truth["plan"], low), GREEN),
             Sphere("goal", torch.cat([place + truth["to_goal"], low], -1), 0.1 * self.size),
             Trail("path", torch.cat([place, low], -1), seconds=None, color=ORANGE),
         ]

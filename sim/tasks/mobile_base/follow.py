@@ -18,7 +18,7 @@ from torch import Tensor
 from robo_rl.contract import Command, Safety, Scan, Signal, StateBlock
 from robo_rl.controllers.mobile_base.follow import PathIntegralOnPath, PathWindow
 from robo_rl.controllers.path import AHEAD, SIZE
-from robo_rl.sim.drawing import GREEN, PERSON, Line, Marker, Sphere
+from robo_rl.sim.drawing import GREEN, PERSON, Line, Marker, Sphere, raised
 from robo_rl.sim.plants.mobile_base.among_people import COUNT as PEOPLE
 from robo_rl.sim.plants.mobile_base.among_people import WIDE, BaseAmongPeople
 from robo_rl.sim.plants.mobile_base.in_room import CELL
@@ -290,4 +290,4 @@ class DiffFollow(ToGoal[BaseAmongPeople]):
             Sphere(f"person {k + 1}", torch.cat([truth["people"][:, k], low], -1), WIDE * self.card.radius, PERSON)
             for k in range(PEOPLE)
         ]
-        return [*super().markers(truth), Line("plan", truth["plan"], GREEN), *people]
+        return [*super().markers(truth), Line("plan", raised(truth["plan"], low), GREEN), *people]

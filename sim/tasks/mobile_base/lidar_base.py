@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from robo_rl.contract import Scan, Signal
-from robo_rl.sim.drawing import ORANGE, SLATE, Line, Marker, Sphere, Trail
+from robo_rl.sim.drawing import ORANGE, SLATE, Line, Marker, Sphere, Trail, raised
 from robo_rl.sim.plants import Plant
 from robo_rl.sim.plants.mobile_base.in_room import BaseInRoom
 from robo_rl.sim.ranges import Range
@@ -198,10 +198,8 @@ class ToGoal(Task[B]):
         """Obstacles, the goal, and where the robot was."""
         low = torch.full_like(truth["heading"], 0.5 * self.card.height)
         goal = torch.cat([truth["place"] + truth["to_goal"], low], -1)
-        # on the floor, the live page hides half of each line
-        raised = truth["obstacles"] + low[..., None] * torch.tensor([0.0, 0.0, 1.0])
         return [
-            Line("obstacles", raised, SLATE),
+            Line("obstacles", raised(truth["obstacles"], low), SLATE),
             Sphere("goal", goal, 0.5 * self.reached * self.wide),
             Trail("path", torch.cat([truth["place"], low], -1), seconds=None, color=ORANGE),
         ]

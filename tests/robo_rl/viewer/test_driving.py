@@ -96,3 +96,4 @@ def test_rooms_of_robots_are_shown_apart() -> None:
     points = np.asarray(lines[0].points)
     wide = max(np.nanmax(p, axis=(0, 1))[0] - np.nanmin(p, axis=(0, 1))[0] for p in points.reshape(2, -1, 1, 3))
     assert reach_of_lines(live.frame) >= 0.45 * wide
+    assert np.nanmin(points[..., 2]) > 0.05, "the floor hides half of a line that is on it"
