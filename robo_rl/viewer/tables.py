@@ -19,7 +19,7 @@ STYLE = """<style>.r { font: 12px/1.5 system-ui, sans-serif; padding: 0 .8em } .
 font-variant-numeric: tabular-nums } .r th { opacity: .65 } .r td:first-child, .r th:first-child { text-align: left }
 .r .bar { position: relative; height: 6px; background: #8883; border-radius: 3px; min-width: 70px }
 .r .bar i { position: absolute; top: -2px; width: 3px; height: 10px; background: #0072b2; border-radius: 1px }
-.r.robots td { white-space: nowrap }
+.r.robots td { white-space: nowrap } .r.robots td, .r.robots th { padding: 0 .2em }
 .r .dot { display: inline-block; width: 9px; height: 9px; border-radius: 5px; margin-right: .4em }</style>"""
 
 
@@ -60,6 +60,9 @@ def status(frame: Frame, task: Task, drawn: int) -> str:
 
 
 def _error(value: float, unit: str) -> str:
+    """What is 0 or 1 of its own, such as whether something was hit, has no decimals."""
+    if unit == "1" and value in (0.0, 1.0):
+        return str(int(value))
     return quantity(float(value), unit) if np.isfinite(value) else "–"
 
 

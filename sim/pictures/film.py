@@ -18,6 +18,8 @@ TRAIL_STEP = 0.02  # s
 BRIEF, STRETCHED = 0.25, 4.0
 """s: a motion that is shorter is shown in slow motion, and how long that takes."""
 GIF_COLOURS = 128
+INK, PAPER = (60, 66, 74), (236, 239, 243)
+"""Of captions."""
 
 
 def film(
@@ -119,10 +121,11 @@ def since_start(points: np.ndarray, jump: float) -> np.ndarray:
 
 
 def captioned(pixels: np.ndarray, text: str) -> np.ndarray:
-    """Pixels with a line of text at the top."""
+    """Pixels with a line of text at the top, with a light rim so that it is read before a dark robot, too."""
     image = Image.fromarray(pixels)
     height = max(11, pixels.shape[0] // 30)
-    ImageDraw.Draw(image).text((height, height * 0.8), text, (60, 66, 74), ImageFont.load_default(height))
+    place, font = (height, height * 0.8), ImageFont.load_default(height)
+    ImageDraw.Draw(image).text(place, text, INK, font, stroke_width=2, stroke_fill=PAPER)
     return np.asarray(image)
 
 

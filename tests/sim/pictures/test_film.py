@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from robo_rl.sim.pictures.film import film, since_start
+from robo_rl.sim.pictures.film import captioned, film, since_start
 
 
 def read(file) -> tuple[dict, list[np.ndarray]]:
@@ -84,3 +84,10 @@ def test_a_trail_begins_after_the_last_restart(restarts):
     assert (np.abs(np.diff(trail, axis=0)) < jump).all()
     last = max((k for k, restart in enumerate(restarts) if restart and k), default=0)
     assert len(trail) == len(points) - last
+
+
+@pytest.mark.parametrize("behind", [0, 90, 255])
+def test_a_caption_is_read_before_what_is_dark_or_light(behind: int) -> None:
+    seen = captioned(np.full((120, 160, 3), behind, np.uint8), "t = 1 s").astype(int).mean(-1)
+    assert seen.min() < 100
+    assert seen.max() > 220
