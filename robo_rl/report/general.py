@@ -248,8 +248,8 @@ def summaries(findings: Findings) -> dict[str, str]:
         contract, origin = first.contract, first.provenance
         inputs, outputs = (sum(c.size for c in channels) for channels in (contract.signals, contract.commands))
         found["contract"] = (
-            f"Reads {inputs:,} numbers in {len(contract.signals)} signals and commands {outputs} at "
-            f"{1 / contract.control_period:g} Hz."
+            f"Reads {inputs:,} numbers in {len(contract.signals)} signals and commands {outputs:,} "
+            f"number{'s' * (outputs > 1)} at {1 / contract.control_period:g} Hz."
         )
         found["policy"] = f"Trained by {origin.algorithm} in {origin.environment_steps:,} control steps."
     rows = [(name, row) for name, table in findings.sweeps.get("policy", {}).items() for row in table]
@@ -259,8 +259,8 @@ def summaries(findings: Findings) -> dict[str, str]:
         others = sum(other["success"] == row["success"] for _, other in rows) - 1
         and_others = f", and as low at {others} more" if others and row["success"] < 1.0 else ""
         found["robustness"] = (
-            f"Lowest {findings.rate}: {100 * row['success']:.1f} %, with {plots.spoken(name)} at {row['value']:.3g} "
-            f"(training: {low:.3g} to {high:.3g}){and_others}."
+            f"Lowest rate ({findings.rate}): {100 * row['success']:.1f} %, with {plots.spoken(name)} at "
+            f"{row['value']:.3g} (training: {low:.3g} to {high:.3g}){and_others}."
         )
     rewards = [row["reward"] for row in first.metrics if "reward" in row]
     if len(rewards) > 1:

@@ -218,7 +218,7 @@ def test_a_line_above_a_section_tells_what_it_shows() -> None:
     )
     rows = [{"value": x, "success": p, "success_low": 0.0, "success_high": 1.0} for x, p in ((0.5, 0.9), (2.0, 0.25))]
     told = summaries(Findings(TASK, Conditions(200), [one], sweeps={"policy": {"mass": rows}}))
-    assert told["robustness"].startswith("Lowest no failure: 25.0 %, with mass at 2 (training: ")
+    assert told["robustness"].startswith("Lowest rate (no failure): 25.0 %, with mass at 2 (training: ")
     assert told["training"] == "The reward per step went from 0.1 to 0.3, 0.4 at best."
     lost = ~one.episodes.survived
     half = np.median(one.episodes.duration[lost])
@@ -227,7 +227,7 @@ def test_a_line_above_a_section_tells_what_it_shows() -> None:
     assert told["episodes"].startswith(f"Angle error: {np.nanmedian(errors):.3f} rad in the median, below ")
     assert told["results"].startswith("Smallest angle error: policy (")
     assert "(no failure " in told["results"]
-    assert told["contract"] == "Reads 5 numbers in 5 signals and commands 1 at 50 Hz."
+    assert told["contract"] == "Reads 5 numbers in 5 signals and commands 1 number at 50 Hz."
 
 
 def test_an_error_that_is_the_time_is_not_plotted_over_time() -> None:
