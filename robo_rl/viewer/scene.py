@@ -28,8 +28,6 @@ ROOM = 2.0
 SURROUNDED = 4.6
 """Sizes of a robot that are seen about it where lines show what is around."""
 NEAR = 2.4  # sizes of what is seen: the distance of the first camera
-BELOW = 0.01
-"""Sizes of a robot: the floor below lines on it (walls, lanes), which else show through it in parts from afar."""
 CATCHING_UP = 6.0  # 1/s, of the frame that follows a robot
 PLANE, LINES, SECTIONS = (236, 239, 243), (205, 212, 220), (160, 170, 182)
 
@@ -131,7 +129,7 @@ class Scene:
         self.server.scene.add_grid(
             "/world/floor",
             infinite_grid=True,
-            position=(0.0, 0.0, height - max(1e-3, BELOW * self.size)),
+            position=(0.0, 0.0, height - 1e-3),
             cell_size=cell,
             cell_color=LINES,
             cell_thickness=0.8,
@@ -199,7 +197,7 @@ class Scene:
         camera = self.server.initial_camera
         camera.look_at = tuple(at)
         camera.position = tuple(at - NEAR * around * ahead)
-        camera.near, camera.far = 0.1 * self.size, 400.0 * max(self.size, 0.2)
+        camera.near, camera.far = 0.02 * self.size, 400.0 * max(self.size, 0.2)
         return NEAR * around
 
     def _where(self, frame: Frame) -> np.ndarray:
