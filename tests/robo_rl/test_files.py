@@ -155,7 +155,7 @@ def test_a_training_on_a_full_disk_stops_in_a_sentence_and_goes_on_when_there_is
     small_disk: Path, tmp_path: Path
 ) -> None:
     words = [sys.executable, "-m", "robo_rl", "train", "quadrotor-hover", "--episodes", "0", "--json", *SMALL]
-    # -B: Python keeps byte code that was cut off where files may not grow, for all later processes (python/cpython#126606)
+    # -B: Python keeps byte code that was cut off where files may not grow (python/cpython#126606)
     limit = f"import resource, runpy; resource.setrlimit(resource.RLIMIT_FSIZE, (4000, 4000)); {RUN_MODULE}"
     limited = [sys.executable, "-B", "-c", limit, *words[3:], "--runs", str(small_disk), "--checkpoint-seconds", "1000"]
     done = subprocess.run(limited, capture_output=True, text=True)

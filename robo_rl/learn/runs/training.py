@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import Any, Protocol
+from typing import IO, Any, Protocol
 
 import torch
 from tensorboard.compat.proto.event_pb2 import Event
@@ -284,7 +284,7 @@ class _Board:
         self._file.close()
 
 
-def _write_all(file: io.FileIO, data: bytes) -> None:
+def _write_all(file: IO[bytes], data: bytes) -> None:
     """Write all of ``data`` to a file without a buffer, or raise why not."""
     while data:
         data = data[file.write(data) :]
