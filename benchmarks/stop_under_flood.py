@@ -25,7 +25,6 @@ import re
 import select
 import socket
 import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -44,6 +43,7 @@ from robo_rl.deploy.robot.drivers import make
 from robo_rl.deploy.robot.drivers.driver import DriverError, ForLoop, Settings
 from robo_rl.deploy.robot.loop import Loop, Step
 from robo_rl.deploy.robot.realtime import keep_time
+from robo_rl.files import interpreter
 from robo_rl.sim.robots.arm import load_arm
 from robo_rl.sim.tasks.arm.reach import Reach
 from robo_rl.zoo import located
@@ -110,7 +110,10 @@ def contract_of(driver: str) -> Contract:
 
 
 def relay_datagrams(ours: socket.socket, driver: tuple[str, int] | None, robot: Any, shared: Shared) -> None:
-    """``ours`` is known to both. Of driver and robot one is None: whoever is not the other."""
+    """Pass on what arrives at the socket ``ours``, to which both send, and flood the driver.
+
+    Only one address has to be given: whatever does not come from it comes from the other side.
+    """
     noise, last, others = os.urandom(PIECE), b"", [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(4)]
     while True:
         flood = FLOODS[shared.flood.value]
@@ -280,8 +283,8 @@ def measure(driver: str, folder: Path) -> dict[str, Any]:
     options += {
         "px4": udp, "crazyflie": udp, "ur": ["--address", UR_ROBOT], "go2": ["--interface", topics],
     }.get(robot, [])  # fmt: skip
-    command = [sys.executable, "-m", "robo_rl", "emulate", robot, "--realtime", *options]
-    emulator = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    command = interpreter.module("robo_rl", "emulate", robot, "--realtime", *options)
+    emulator = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=interpreter.environment())
     relay = None
     try:
         assert emulator.stdout is not None

@@ -51,9 +51,9 @@ def read_bytes(path: Path, most: int) -> bytes:
 
 
 def open_own(path: Path, mode: str) -> IO[Any]:
-    """Open a file of a run's folder, "a", "ab", "a+" or "rb", as ``open`` does, if it is a file, or new.
+    """Open a regular or new file of a run's folder as ``open`` does; ``mode`` is "a", "ab", "a+" or "rb".
 
-    ValueError for a link, whose target is elsewhere, a pipe, which would hold this process up, or a device.
+    ValueError for a symbolic link, a folder, a pipe or a device. A link is not followed, and a pipe does not block.
     """
     flags = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
     flags |= os.O_RDONLY if mode == "rb" else os.O_CREAT | os.O_APPEND | (os.O_RDWR if "+" in mode else os.O_WRONLY)
