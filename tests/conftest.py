@@ -15,9 +15,7 @@ from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
-    # hundreds of processes import torch, and compile all of it each time, half of their work: kept, but not beside it
-    cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    sys.pycache_prefix = os.environ.setdefault("PYTHONPYCACHEPREFIX", os.path.join(cache, "robo-rl-tests"))
+    # hundreds of processes import torch, and would compile what the installation has not, half of their work
     sys.dont_write_bytecode = False
 
 import hypothesis

@@ -17,19 +17,18 @@ from robo_rl.commands.training.train import require_device, require_plant
 from robo_rl.learn import apg, bc, distilled, ppo, sac
 from robo_rl.learn.config import ApgConfig, BcConfig, DistillConfig, PpoConfig, SacConfig
 from robo_rl.policy import PolicyGraph
-from robo_rl.sim.plants import warp as mujoco_gpu
 from robo_rl.sim.plants.mujoco_cpu import MujocoPlant
 from robo_rl.sim.tasks import Task
-from robo_rl.sim.tasks.loading import load_task, task_names
+from robo_rl.sim.tasks.loading import load_task, task_class, task_names
 from tests.elsewhere import DEVICE, Elsewhere, There
 from tests.suite import representatives
 
 SMALL = {"environments": 6, "horizon": 3, "updates": 2}
 
 
-CLAIMING = [name for name in task_names() if "cuda" in load_task(name).devices]
+CLAIMING = [name for name in task_names() if "cuda" in task_class(name).devices]
 OTHERS = [name for name in task_names() if name not in CLAIMING]
-DIFFERENTIABLE = [name for name in CLAIMING if "apg" in load_task(name).algorithms]
+DIFFERENTIABLE = [name for name in CLAIMING if "apg" in task_class(name).algorithms]
 
 
 def there(value: Any) -> Any:
@@ -76,7 +75,7 @@ class StandIn:
 
 @pytest.fixture
 def elsewhere(monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.setattr(mujoco_gpu, "WarpPlant", StandIn)
+    monkeypatch.setattr("robo_rl.sim.plants.warp.WarpPlant", StandIn)
     monkeypatch.setattr(ppo.Learner, "collect", torch.no_grad()(ppo.Learner.collect.__wrapped__))
     with Elsewhere() as mode:
         yield mode

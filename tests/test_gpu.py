@@ -15,7 +15,7 @@ from robo_rl.learn.ppo import Learner
 from robo_rl.learn.runs.folder import Run
 from robo_rl.policy import PolicyGraph
 from robo_rl.sim.env import VecEnv
-from robo_rl.sim.tasks.loading import load_task, task_names
+from robo_rl.sim.tasks.loading import load_task, task_class, task_names
 
 DEVICE = "cuda"
 pytestmark = [
@@ -87,7 +87,7 @@ def test_walking_robots_in_mujoco_warp_stand_and_are_learnt_from() -> None:
     assert metrics["reward"] > 0
 
 
-CLAIMING = [name for name in task_names() if "cuda" in load_task(name).devices]
+CLAIMING = [name for name in task_names() if "cuda" in task_class(name).devices]
 
 
 @pytest.mark.parametrize("name", CLAIMING)

@@ -7,6 +7,7 @@ of so many bytes, whose reader takes as much as that), or reads what no stranger
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import subprocess
 from pathlib import Path
@@ -76,13 +77,19 @@ EXCHANGED = """_next_file:path.open _regular:os.fdopen _regular:os.open"""
 """The folder that a robot and its learner share: frames of a fixed size, each with a digest."""
 
 
+@functools.cache
+def parsed(file: str) -> ast.Module:
+    return ast.parse((ROOT / file).read_text())
+
+
+@functools.cache
 def opened() -> dict[str, list[str]]:
     """By "FUNCTION:CALL" the files in which a function opens something by a call."""
     done = subprocess.run(["git", "ls-files", *PRODUCT], cwd=ROOT, capture_output=True, text=True, check=True)
     found: dict[str, list[str]] = {}
     for line in done.stdout.splitlines():
         if line.endswith(".py"):
-            for function, call in calls(ast.parse((ROOT / line).read_text())):
+            for function, call in calls(parsed(line)):
                 found.setdefault(f"{function}:{called(call)}", []).append(line)
     return found
 
@@ -129,7 +136,7 @@ def test_nothing_is_unpickled() -> None:
     done = subprocess.run(["git", "ls-files", *PRODUCT], cwd=ROOT, capture_output=True, text=True, check=True)
     for line in done.stdout.splitlines():
         if line.endswith(".py") and line != RESTRICTED:
-            for node in ast.walk(ast.parse((ROOT / line).read_text())):
+            for node in ast.walk(parsed(line)):
                 names = [one.name for one in node.names] if isinstance(node, ast.Import) else []
                 names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
                 assert not {name.split(".")[0] for name in names} & UNPICKLED, line

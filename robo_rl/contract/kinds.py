@@ -15,8 +15,9 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 
+@functools.cache
 def kinds_in(package: str) -> tuple[str, ...]:
-    """The folders with code in a package, which may not all be kinds; sorted. None is imported."""
+    """The folders with code in a package, which may not all be kinds; sorted. None is imported. Looked at once."""
     path = importlib.import_module(package).__path__
     return tuple(sorted(module.name for module in pkgutil.iter_modules(path) if module.ispkg))
 

@@ -8,7 +8,6 @@ import math
 import numpy as np
 import pytest
 import torch
-from scipy.signal import savgol_filter
 
 from robo_rl.controllers.mobile_base.mppi import PathIntegral
 from robo_rl.controllers.mppi import Sampling, draws, improved, shifted, smoothing
@@ -27,6 +26,8 @@ def test_under_a_linear_cost_the_plan_moves_by_the_variance_times_the_slope_over
 
 
 def test_the_filter_is_that_of_savitzky_and_golay() -> None:
+    from scipy.signal import savgol_filter  # takes seconds
+
     plan = np.random.default_rng(1).normal(size=(28, 2))
     wanted = savgol_filter(plan, 9, 2, axis=0, mode="nearest")
     assert smoothing(28) @ plan == pytest.approx(wanted, abs=1e-6)

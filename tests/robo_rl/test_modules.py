@@ -13,7 +13,6 @@ from torch import Tensor, nn
 
 import robo_rl
 from robo_rl.adapters.gym import ACTION_SCALE
-from robo_rl.adapters.rsl_rl_env import RslRlEnv
 from robo_rl.deploy.build.export import ExportError
 from robo_rl.deploy.build.verify import BundlePolicy, verify
 from robo_rl.deploy.robot.bundle import Bundle
@@ -88,6 +87,8 @@ def test_a_stack_of_layers_is_told_in_the_contract_and_verified(tmp_path: Path) 
 
 def test_what_rsl_rl_s_runner_has_learnt_becomes_a_bundle(tmp_path: Path) -> None:
     from rsl_rl.runners import OnPolicyRunner
+
+    from robo_rl.adapters.rsl_rl_env import RslRlEnv
 
     env = RslRlEnv(VecEnv(TASK, 16, seed=0))
     model = {"class_name": "MLPModel", "hidden_dims": [16], "activation": "elu", "obs_normalization": True}

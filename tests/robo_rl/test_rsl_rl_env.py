@@ -1,4 +1,4 @@
-"""Our tasks for those who train with rsl_rl."""
+"""Our tasks for those who train with rsl_rl, whose import takes seconds: it is left to the tests."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ from pathlib import Path
 
 import torch
 
-from robo_rl.adapters.rsl_rl_env import RslRlEnv
 from robo_rl.sim.env import VecEnv
 from robo_rl.sim.tasks.loading import load_task
 
 
 def test_rsl_rl_s_own_runner_trains_on_the_environment(tmp_path: Path) -> None:
-    from rsl_rl.runners import OnPolicyRunner  # takes seconds
+    from rsl_rl.runners import OnPolicyRunner
+
+    from robo_rl.adapters.rsl_rl_env import RslRlEnv
 
     env = RslRlEnv(VecEnv(load_task("quadrotor-hover"), 16, seed=0))
     model = {"class_name": "MLPModel", "hidden_dims": [16], "activation": "elu", "obs_normalization": True}
@@ -37,6 +38,8 @@ def test_rsl_rl_s_own_runner_trains_on_the_environment(tmp_path: Path) -> None:
 
 
 def test_rsl_rl_s_environment_tells_time_outs_from_failures() -> None:
+    from robo_rl.adapters.rsl_rl_env import RslRlEnv
+
     env = RslRlEnv(VecEnv(load_task("quadrotor-hover"), 4, seed=0))
     base = env.observed.env
     base.episode.step[1] = base.episode_steps - 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import mujoco
 import numpy as np
@@ -27,17 +28,27 @@ from robo_rl.sim.plants.mujoco_cpu import MujocoPlant
 from robo_rl.sim.plants.multirotor import MultirotorPlant
 from robo_rl.sim.plants.multirotor.drawing import SLOWDOWN, draw_multirotor
 from robo_rl.sim.plants.multirotor.mujoco import FlyingMujoco
-from robo_rl.sim.plants.warp import WarpPlant
 from robo_rl.sim.robots.legged import load_legged
 from robo_rl.sim.robots.multirotor import load_multirotor
 from robo_rl.sim.scenes.terrain import rough_ground
 from robo_rl.sim.tasks.loading import load_task
 
+if TYPE_CHECKING:
+    from robo_rl.sim.plants.warp import WarpPlant
+
 EVERYONE = torch.arange(2)
 GO2 = load_legged("go2").mechanism
+
+
+def in_warp() -> WarpPlant:
+    from robo_rl.sim.plants.warp import WarpPlant  # takes seconds
+
+    return WarpPlant(GO2, 2, 0.02, device="cpu")
+
+
 ENGINES = {
     "mujoco": lambda: MujocoPlant(GO2, 2, 0.02),
-    "warp": lambda: WarpPlant(GO2, 2, 0.02, device="cpu"),
+    "warp": in_warp,
     "bullet": lambda: BulletPlant(GO2, 2, 0.02, processes=1),
 }
 

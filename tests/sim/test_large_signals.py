@@ -11,7 +11,6 @@ import torch
 from scipy import stats
 
 from robo_rl.adapters.gym import TaskEnv, TaskVectorEnv
-from robo_rl.adapters.rsl_rl_env import RslRlEnv
 from robo_rl.contract import Signal
 from robo_rl.learn.experience.learning_env import LearningEnv
 from robo_rl.sim.env import VecEnv
@@ -173,6 +172,8 @@ def test_groups_go_through_learning_environments_memory_and_final_observations_i
 
 
 def test_rsl_rl_gets_the_groups_beside_what_a_critic_sees(seeing: Any) -> None:
+    from robo_rl.adapters.rsl_rl_env import RslRlEnv
+
     env = RslRlEnv(VecEnv(seeing(others=(scan(), image())), 4))
     seen = env.get_observations()
     assert {name: tuple(value.shape) for name, value in seen.items()} == {

@@ -5,6 +5,8 @@ Warp compiles its kernels when they are first used (a minute and a half of one c
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 import torch
 
@@ -14,8 +16,8 @@ from robo_rl.sim.plants.mujoco_cpu import MujocoPlant
 from robo_rl.sim.robots.legged import load_legged
 from robo_rl.sim.tasks.loading import load_task
 
-pytest.importorskip("mujoco_warp", reason="mujoco_warp is missing: pip install 'robo-rl[dev]'")
-from robo_rl.sim.plants.warp import WarpPlant
+if TYPE_CHECKING:
+    from robo_rl.sim.plants.warp import WarpPlant
 
 pytestmark = pytest.mark.slow
 
@@ -30,8 +32,17 @@ TOLERANCE = {
 
 
 @pytest.fixture(scope="module")
-def warp() -> WarpPlant:
-    return WarpPlant(CARD.mechanism, N, 0.02, device="cpu")
+def warp_plant() -> type[WarpPlant]:
+    """Imported when a test needs it: that takes seconds of every process that looks for tests."""
+    pytest.importorskip("mujoco_warp", reason="mujoco_warp is missing: pip install 'robo-rl[dev]'")
+    from robo_rl.sim.plants.warp import WarpPlant
+
+    return WarpPlant
+
+
+@pytest.fixture(scope="module")
+def warp(warp_plant: type[WarpPlant]) -> WarpPlant:
+    return warp_plant(CARD.mechanism, N, 0.02, device="cpu")
 
 
 def draw_parameters(plant: WarpPlant | MujocoPlant) -> None:
@@ -118,9 +129,11 @@ def test_robots_that_begin_change_nothing_for_those_under_way(warp: WarpPlant) -
         assert not torch.equal(warp.truth()[name][1], value[1]), name
 
 
-def test_a_robot_alone_moves_as_it_does_among_others_and_a_saved_plant_goes_on_bit_by_bit(warp: WarpPlant) -> None:
+def test_a_robot_alone_moves_as_it_does_among_others_and_a_saved_plant_goes_on_bit_by_bit(
+    warp_plant: type[WarpPlant], warp: WarpPlant
+) -> None:
     begin(warp)
-    alone = WarpPlant(CARD.mechanism, 1, 0.02, device="cpu")
+    alone = warp_plant(CARD.mechanism, 1, 0.02, device="cpu")
     for name in warp.parameters._fields:
         alone.param(name)[:] = warp.param(name)[2:]
     place(alone, torch.arange(1))
@@ -161,10 +174,10 @@ def test_tensors_on_another_device_are_refused_not_copied(warp: WarpPlant) -> No
         warp.param("colour")
 
 
-def test_the_task_s_episodes_are_the_same_on_warp_as_on_mujoco() -> None:
+def test_the_task_s_episodes_are_the_same_on_warp_as_on_mujoco(warp_plant: type[WarpPlant]) -> None:
     task = load_task("go2-flat")
     envs = [
-        VecEnv(task, N, seed=3, make_plant=lambda n: WarpPlant(CARD.mechanism, n, 0.02, device="cpu")),
+        VecEnv(task, N, seed=3, make_plant=lambda n: warp_plant(CARD.mechanism, n, 0.02, device="cpu")),
         VecEnv(task, N, seed=3),
     ]
     for _ in range(15):
@@ -175,7 +188,7 @@ def test_the_task_s_episodes_are_the_same_on_warp_as_on_mujoco() -> None:
     assert not any(step.failed.any() for step in steps)
 
 
-def test_a_policy_walks_on_every_kind_of_rough_ground_as_on_mujoco() -> None:
+def test_a_policy_walks_on_every_kind_of_rough_ground_as_on_mujoco(warp_plant: type[WarpPlant]) -> None:
     loaded, n = load("zoo:go2-rough", None, None), 7
     fixed: dict[str, float | torch.Tensor] = {
         "ground/kind": (torch.arange(n) + 0.5) / 7,
@@ -183,7 +196,7 @@ def test_a_policy_walks_on_every_kind_of_rough_ground_as_on_mujoco() -> None:
         "command/x": 0.6,
         "initial/place": 0.3,
     }
-    plants = (lambda n: loaded.task.simulate(WarpPlant, n, device="cpu"), loaded.task.make_plant)
+    plants = (lambda n: loaded.task.simulate(warp_plant, n, device="cpu"), loaded.task.make_plant)
     after = []
     for make_plant in plants:
         env = VecEnv(loaded.task, n, seed=3, fixed=fixed, make_plant=make_plant)
