@@ -6,7 +6,8 @@
 
 Every command that the driver gets is the gate's. Whatever ends the loop, the robot is stopped as its contract says,
 from where it is, before ``run`` returns; a second signal does not wait for that. What the loop can't survive is a
-driver that hangs, or the end of its process: robots need a dead-man's switch.
+driver that hangs, or the end of its process: robots need a dead-man's switch, which a stop while the driver hangs sets
+off at once where the driver has one (``abandon``).
 """
 
 from __future__ import annotations
@@ -49,6 +50,8 @@ class Driver(Protocol):
         """Send commands, (k,) by name, and what they are made of; None: the actuators are disabled, the robot was not
         armed since power-up.
         """
+
+    # abandon(), which it need not have: as of ``robo_rl.deploy.robot.drivers.driver``
 
 
 @dataclass(frozen=True)
@@ -223,6 +226,9 @@ class Loop(Supervisor):
     def _write_last(self, command: np.ndarray, source: Source) -> None:
         if not isinstance(self.driver, ForLoop) or self.driver.goes_on:
             self._write(command, source)
+
+    def _hung(self) -> None:
+        getattr(self.driver, "abandon", lambda: None)()
 
     def _failed(self, error: BaseException) -> None:
         self.error = self.error or error

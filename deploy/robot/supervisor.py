@@ -53,7 +53,7 @@ class Supervisor(ABC):
         does: the time that a stop may take passes by it.
         """
         self.session, self.clock = session, clock
-        self.watchdog = Watchdog(period, self._step_without_policy)
+        self.watchdog = Watchdog(period, self._step_without_policy, hung=self._hung)
         self.error: BaseException | None = None
         """The first one of a step."""
         self.left = SignalSafeEvent()
@@ -102,6 +102,9 @@ class Supervisor(ABC):
     @abstractmethod
     def _failed(self, error: BaseException) -> None:
         """An error of a step: ask for a stop."""
+
+    def _hung(self) -> None:  # noqa: B027  most robots have nothing beside their hanging call
+        """A stop was asked for while a call of the robot hangs, from another thread: what can be done beside it."""
 
     @property
     def _intact(self) -> bool:
@@ -188,6 +191,7 @@ class Supervisor(ABC):
             if not self._parted:
                 self._write(decision.send, decision.output.source)
         self._sent, self._source = True, decision.output.source
+        self.watchdog.answered()
         session.finish_step()
         try:
             self._note(decision, proposal is not None, requests)

@@ -5,13 +5,14 @@
     every control period:  watchdog.begin()
                            command = policy.step(signals)   may hang for ever
                            if watchdog.end():               not if act was called meanwhile
-                               one step with that command
+                               one step with that command, then watchdog.answered()
 
 The policy has 1.75 control periods. Then ``act`` is called, and every control period again until the policy returns;
 what it says then is too late. Whoever asks for a stop (``hurry``) waits for the policy for 0.75 periods at most.
-Nothing is added to a step that is in time but two locks without contention. It works whatever the policy does as
-long as it lets go of Python's global lock, as onnxruntime does and Python code must; for the rest there is
-``robo_rl.deploy.robot.isolation``.
+Where a step does not come to the policy, nor to its end, within 1.5 periods of such a request, a call of the robot
+hangs: then ``hung`` is called, once. Nothing is added to a step that is in time but three locks without contention. It
+works whatever the policy does as long as it lets go of Python's global lock, as onnxruntime does and Python code must;
+for the rest there is ``robo_rl.deploy.robot.isolation``.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ from collections.abc import Callable
 
 LATE, LATE_FOR_A_STOP = 1.75, 0.75
 """Control periods that a policy may take, and that a request to stop waits for it."""
+HUNG = 1.5
+"""Control periods that a request to stop waits for a step that is not with the policy: less than a stop's two."""
 EARLY = 0.5
 """Control periods by which a step may follow the one before too soon."""
 
@@ -32,9 +35,12 @@ EARLY = 0.5
 class Watchdog:
     """See the module's text. ``act`` is called from its own thread, and never while the other is between steps."""
 
-    def __init__(self, period: float, act: Callable[[], None], clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, period: float, act: Callable[[], None], clock: Callable[[], float] = time.monotonic,
+        hung: Callable[[], None] = lambda: None,
+    ) -> None:  # fmt: skip
         """``period`` in s of ``clock``, which must run by itself."""
-        self._period, self._act, self._clock = period, act, clock
+        self._period, self._act, self._clock, self._hung = period, act, clock, hung
         self._changed = threading.Condition()
         self._begun, self._asked, self._due, self._last = math.nan, math.inf, math.inf, clock()
         self._excused = self._taken = False
@@ -64,8 +70,13 @@ class Watchdog:
     def end(self) -> bool:
         """The policy has answered; whether that was in time. If not, the step is made already."""
         with self._changed:
-            self._begun, self._asked = math.nan, math.inf
+            self._begun = math.nan
             return not self._taken
+
+    def answered(self) -> None:
+        """A step has been sent: whoever asked for a stop has the gate's answer, or gets it in the next step."""
+        with self._changed:
+            self._asked = math.inf
 
     def hurry(self) -> None:
         """Note a request to stop."""
@@ -85,22 +96,36 @@ class Watchdog:
         ``planned`` is when this look should have been. If it comes late, all of the process stood still, and the
         policy is given time once more.
         """
+        stood_still = now - planned > max(self._period / 4, 2 * sys.getswitchinterval())
         if math.isnan(self._begun):
-            return max(self._last + (EARLY + LATE) * self._period, now + self._period)
+            return self._look_outside(now, stood_still)
         due = self._due if self._taken else self._deadline()
         if now < due:
             return due
-        if now - planned > max(self._period / 4, 2 * sys.getswitchinterval()) and not self._excused | self._taken:
+        if stood_still and not self._excused | self._taken:
             self._excused = True
             self._begun = now - (LATE - LATE_FOR_A_STOP) * self._period
             return self._deadline()
         self._taken, self._asked = True, math.inf
-        try:
-            self._act()
-        except Exception:  # it must go on whatever happens
-            self.broken = traceback.format_exc(limit=3)
+        self._call(self._act)
         self._due = now + self._period
         return self._due
+
+    def _look_outside(self, now: float, stood_still: bool) -> float:
+        """As ``check``, while the other thread is not with the policy: between steps, or in a call of the robot."""
+        due = self._asked + HUNG * self._period
+        if now >= due and stood_still:
+            self._asked, due = now - (HUNG - LATE_FOR_A_STOP) * self._period, now + LATE_FOR_A_STOP * self._period
+        elif now >= due:
+            self._asked = due = math.inf
+            self._call(self._hung)
+        return min(due, max(self._last + (EARLY + LATE) * self._period, now + self._period))
+
+    def _call(self, what: Callable[[], None]) -> None:
+        try:
+            what()
+        except Exception:  # it must go on whatever happens
+            self.broken = traceback.format_exc(limit=3)
 
     def _deadline(self) -> float:
         asked = max(self._asked, self._begun)

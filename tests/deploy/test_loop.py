@@ -417,3 +417,44 @@ def test_in_real_time_the_stop_comes_within_two_periods(how: str) -> None:
     wrong.release()
     last = max(k for k, step in enumerate(steps) if step.output.source == Source.POLICY)
     assert times[last + 1] - times[last] <= 3 * 0.01 + 5e-3  # it was asked a period after its last answer
+
+
+class Hanging(Robot):
+    """A driver one of whose calls does not return, and that has something that watches over the program."""
+
+    def __init__(self, policy: Policy, call: str) -> None:
+        super().__init__(policy)
+        self.call, self.hangs, self.goes_on, self.abandoned = call, threading.Event(), threading.Event(), []
+
+    def read(self, now: int) -> dict[str, tuple[np.ndarray, int]]:
+        self._perhaps("read")
+        return super().read(now)
+
+    def write(self, commands: Mapping[str, np.ndarray] | None, source: Source) -> None:
+        super().write(commands, source)
+        self._perhaps("write")
+
+    def _perhaps(self, call: str) -> None:
+        if call == self.call and len(self.written) > FLOWN and not self.hangs.is_set():
+            self.hangs.set()
+            assert self.goes_on.wait(60)
+
+    def abandon(self) -> None:
+        self.abandoned.append(threading.current_thread().name)
+        self.goes_on.set()
+
+
+@pytest.mark.parametrize("call", ["read", "write"])
+def test_a_stop_while_a_call_of_the_robot_hangs_sets_off_its_guard(policy: Policy, call: str) -> None:
+    robot = Hanging(policy, call)
+    loop = Loop(policy, robot, clock=VirtualTime(), patience=0.02)
+    thread = threading.Thread(target=loop.run)
+    thread.start()
+    assert robot.hangs.wait(60)
+    time.sleep(0.2)
+    assert not robot.abandoned  # nobody has asked for a stop
+    loop.request(Request.STOP)
+    assert robot.goes_on.wait(60)
+    loop.leave()
+    thread.join(60)
+    assert robot.abandoned == ["watchdog"]

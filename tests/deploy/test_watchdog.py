@@ -7,6 +7,8 @@ import threading
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from robo_rl.deploy.robot.watchdog import LATE, LATE_FOR_A_STOP, Watchdog
 
@@ -17,8 +19,10 @@ class Bench:
     """A watchdog whose time is in our hands, and when it acted."""
 
     def __init__(self) -> None:
-        self.now, self.acts = 100.0, []
-        self.watchdog = Watchdog(PERIOD, lambda: self.acts.append(self.now), clock=lambda: self.now)
+        self.now, self.acts, self.hung = 100.0, [], []
+        self.watchdog = Watchdog(
+            PERIOD, lambda: self.acts.append(self.now), lambda: self.now, lambda: self.hung.append(self.now)
+        )
 
     def until(self, end: float) -> None:
         """Let it look when it wants to, from now until ``end``."""
@@ -102,6 +106,72 @@ def test_a_stall_of_the_whole_process_is_excused_once() -> None:
     bench.now = again + 1.0
     bench.watchdog.check(bench.now, again)
     assert len(bench.acts) == 1
+
+
+@pytest.mark.parametrize("asked", [-0.9, -0.2, 0.0, 0.3, 7.0])
+def test_a_stop_while_a_call_of_the_robot_hangs_is_told_once_within_two_periods(asked: float) -> None:
+    """Before the step whose reading hangs, as it begins to hang, or later."""
+    bench = Bench()
+    bench.watchdog.begin()
+    assert bench.watchdog.end()
+    bench.watchdog.answered()
+    bench.until(bench.now + (1 + asked) * PERIOD)
+    when = bench.now
+    bench.watchdog.hurry()
+    bench.until(when + 50 * PERIOD)
+    assert len(bench.hung) == 1
+    assert bench.hung[0] - when <= 1.5 * PERIOD + 1e-9
+    assert not bench.acts
+
+
+def test_so_is_one_that_the_gate_has_answered_where_the_answer_is_never_sent() -> None:
+    bench = Bench()
+    bench.watchdog.begin()
+    bench.watchdog.hurry()
+    assert bench.watchdog.end()
+    when = bench.now
+    bench.until(when + 50 * PERIOD)
+    assert len(bench.hung) == 1
+    assert bench.hung[0] - when <= 1.5 * PERIOD + 1e-9
+
+
+@given(
+    st.lists(
+        st.tuples(st.floats(0.0, 0.4), st.floats(0.0, 0.7), st.floats(0.0, 0.3), st.booleans(), st.booleans()),
+        min_size=1, max_size=30,
+    )
+)  # fmt: skip
+def test_no_stop_of_a_robot_that_answers_in_time_is_taken_for_a_hang(steps: list) -> None:
+    """Reading, the policy, writing (periods), and requests before the reading and before the writing."""
+    bench = Bench()
+    for reading, thinking, writing, early, late in steps:
+        due = bench.now + PERIOD
+        if early:
+            bench.watchdog.hurry()
+        bench.until(bench.now + reading * PERIOD)
+        bench.watchdog.begin()
+        bench.until(bench.now + thinking * PERIOD)
+        bench.watchdog.end()
+        if late:
+            bench.watchdog.hurry()
+        bench.until(bench.now + writing * PERIOD)
+        bench.watchdog.answered()
+        bench.until(max(bench.now, due))
+    assert not bench.hung
+
+
+def test_a_stall_of_the_whole_process_is_no_hang_if_a_step_follows() -> None:
+    bench = Bench()
+    bench.watchdog.hurry()
+    planned = bench.watchdog.check(bench.now)
+    bench.now += 1.5  # all of the process stood still
+    bench.watchdog.check(bench.now, planned)
+    bench.until(bench.now + 0.5 * PERIOD)
+    bench.watchdog.begin()
+    bench.watchdog.end()
+    bench.watchdog.answered()
+    bench.until(bench.now + 5 * PERIOD)
+    assert not bench.hung
 
 
 def test_an_error_in_a_step_does_not_end_it() -> None:

@@ -43,7 +43,7 @@ class Deadman(Protocol):
         """The robot is passive: nothing is to be watched any more."""
 
     def close(self) -> None:
-        """The program goes. Where it was not told to leave, the orders are sent."""
+        """The program goes, or hangs. Where it was not told to leave, the orders are sent. From any thread."""
 
 
 class DeadmanProcess:
@@ -81,13 +81,15 @@ class DeadmanProcess:
     def close(self) -> None:
         """See ``Deadman``."""
         self._socket.close()
+        self.fired = True
 
     def _tell(self, what: bytes) -> None:
-        with contextlib.suppress(BlockingIOError):
-            try:
-                self._socket.send(what)
-            except (BrokenPipeError, ConnectionResetError):
-                self.fired = True
+        try:
+            self._socket.send(what)
+        except BlockingIOError:
+            pass
+        except OSError:  # it has ended, or this end is closed
+            self.fired = True
 
 
 def main() -> int:

@@ -10,6 +10,9 @@ One thing at a time: no method is called while another one is at work, though no
 needs no locks. ``enable`` and ``disable`` run in a thread of their own and may take seconds; until they return, the
 robot is neither read nor written. ``health`` alone may be asked at any time, and ``close`` while a method hangs.
 
+A driver whose ``guard`` watches over the program may have ``abandon()`` as well: a stop was asked for while a method
+hangs, so the guard takes the robot over now. It comes from another thread, and the session is over after it.
+
 ``ForLoop`` gives it to ``robo_rl.deploy.robot.loop.Loop``, and to the ROS node.
 """
 
@@ -181,6 +184,10 @@ class ForLoop:
             return samples
         own = {name: sample for name, sample in samples.items() if name not in self.source.names}
         return {**own, **self.source.read(now, own)}
+
+    def abandon(self) -> None:
+        """While a method of the driver hangs: whatever watches over this program takes the robot over, if anything."""
+        getattr(self.driver, "abandon", lambda: None)()
 
     def write(self, commands: Mapping[str, np.ndarray] | None, source: Source) -> None:
         """Send to actuators that are on."""

@@ -16,6 +16,7 @@ import pytest
 from robo_rl.deploy.emulate.f1tenth import FILE, Racer
 from robo_rl.deploy.emulate.f1tenth.serve import serve
 from robo_rl.deploy.emulate.f1tenth.wire import CarWire
+from robo_rl.deploy.robot.drivers.deadman import DeadmanProcess
 from robo_rl.deploy.robot.drivers.vesc.robot_file import write_robot_file
 
 ROOT = Path(__file__).parents[3]
@@ -57,6 +58,21 @@ class Watched(Racer):
         if kind == "brake" and self.killed.is_set():
             self.braked.set()
         super().order(kind, value)
+
+
+def test_a_program_that_hangs_when_it_is_to_stop_hands_the_robot_over() -> None:
+    here, port = os.pipe()
+    watch = DeadmanProcess(port, [b"brake"])
+    watch.beat()
+    watch.close()
+    assert os.read(here, 5) == b"brake"
+    watch.beat()  # the call that hung goes on
+    watch.leave()
+    assert watch.fired
+    watch.process.kill()
+    watch.process.wait()
+    os.close(here)
+    os.close(port)
 
 
 @pytest.mark.slow

@@ -179,7 +179,10 @@ class Car:
         elif not problems:
             self._lost += 1
         if self._deadman is not None and self._deadman.fired:
-            problems.append(f"the program sent nothing for {1e3 * PATIENCE:.0f} ms; the car was braked: start anew")
+            problems.append(
+                f"the program sent nothing for {1e3 * PATIENCE:.0f} ms, or hung when it was stopped; the car was "
+                "braked: start anew"
+            )
         self._problems = tuple(problems)
         if self._problems:
             return dict(self._samples)
@@ -202,6 +205,11 @@ class Car:
             self._deadman.beat()
         if self._deadman is None or not self._deadman.fired:
             self._write(encode(m.set_servo(self.file.servo(float(commands[STEERING][0])))) + encode(drive))
+
+    def abandon(self) -> None:
+        """A car that is enabled is braked by the process that watches over this one."""
+        if self._deadman is not None and self._enabled:
+            self._deadman.close()
 
     def health(self) -> Health:
         """What is wrong, and counters."""
