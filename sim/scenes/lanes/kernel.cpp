@@ -37,21 +37,37 @@ static float uniform(uint64_t &state, float low, float high) { return low + (hig
 
 static float wrapped(float angle) { return angle - 2 * PI * std::floor((angle + PI) / (2 * PI)); }
 
+// A number of at most a million, or 0: a car may have been put anywhere, or diverge. By its bits, for the compiler is told
+// that all numbers are finite.
+static inline float sane(float v) {
+  uint32_t bits;
+  memcpy(&bits, &v, sizeof bits);
+  return (bits & 0x7fffffffu) <= 0x49742400u ? v : 0;
+}
+
+// The whole part of a place, from 0 to count - 1.
+static inline int index_of(float place, int count) { return std::min(std::max((int)place, 0), count - 1); }
+
+static inline int crossings_of(const float *road) { return index_of(road[COUNT], CROSSINGS + 1); }
+
+// The road of a vehicle: -1 where there is none, 0, or one of two for each that crosses.
+static inline int road_of(float told) { return index_of(told + 1, 2 * CROSSINGS + 2) - 1; }
+
 struct Pose {
   float x, y, heading;
 };
 
 // A place on the road in the world.
 static Pose at(const float *line, float s, float y) {
-  const float k = std::min(std::max(s / APART, 0.0f), KNOTS - 1.001f);
-  const int i = (int)k;
+  const float k = std::min(std::max(0.0f, s / APART), KNOTS - 1.001f);
+  const int i = index_of(k, KNOTS - 1);
   const float t = k - i, *a = line + 3 * i, *b = a + 3;
   const float h = a[2] + t * (b[2] - a[2]);
   return {a[0] + t * (b[0] - a[0]) - std::sin(h) * y, a[1] + t * (b[1] - a[1]) + std::cos(h) * y, h};
 }
 
 static float bend(const float *line, float s) {
-  const int i = std::min(std::max((int)(s / APART), 1), KNOTS - 2);
+  const int i = std::max(index_of(s / APART, KNOTS - 1), 1);
   return (line[3 * i + 5] - line[3 * i - 1]) / (2 * APART);
 }
 
@@ -125,7 +141,7 @@ extern "C" void fill(int64_t n, const int64_t *ids, const float *seeds, const fl
     uint64_t state = 0;
     memcpy(&state, seeds + 2 * m, sizeof state);
     state ^= 0x5bd1e995ull;
-    const int lanes = road[LANES], there = (int)(density[m] * N + 0.5f), crossing = std::min(4 * (int)road[COUNT], there);
+    const int lanes = road[LANES], there = index_of(density[m] * N + 0.5f, N + 1), crossing = std::min(4 * crossings_of(road), there);
     for (int i = 0; i < N; i++) {
       t[ACC * N + i] = uniform(state, 1.0f, 2.0f), t[BRAKE * N + i] = uniform(state, 1.5f, 2.5f);
       t[TIME * N + i] = uniform(state, 1.0f, 1.8f), t[V0 * N + i] = limit[m] * uniform(state, 0.7f, 1.0f);
@@ -141,7 +157,7 @@ extern "C" void fill(int64_t n, const int64_t *ids, const float *seeds, const fl
           const int lane = (int)uniform(state, 0, lanes);
           const float s = uniform(state, 0, LONG);
           bool free = lane != (int)road[FIRST] || std::fabs(s - road[BEGIN]) > 15;
-          for (int j = 0; j < (int)road[COUNT]; j++) free &= s < road[AT + j] - 30 || s > road[AT + j] + 10;
+          for (int j = 0; j < crossings_of(road); j++) free &= s < road[AT + j] - 30 || s > road[AT + j] + 10;
           for (int k = crossing; k < i; k++) {
             const float gap = std::fabs(t[S * N + k] - s);
             free &= t[ROAD * N + k] < 0 || t[LANE * N + k] != lane || std::min(gap, LONG - gap) > 12;
@@ -171,7 +187,7 @@ struct Ego {
 
 // Station and y of a place in the world, looked for around a station.
 static void project(const float *line, float x, float y, float &s, float &across, float &heading) {
-  const int middle = (int)(s / APART);
+  const int middle = index_of(s / APART, KNOTS + 8);
   float best = 1e30f, near = s;
   for (int i = std::max(middle - 4, 0); i < std::min(middle + 5, KNOTS - 1); i++) {
     const float *a = line + 3 * i, dx = a[3] - a[0], dy = a[4] - a[1], px = x - a[0], py = y - a[1];
@@ -191,14 +207,14 @@ static void project(const float *line, float x, float y, float &s, float &across
 
 // One period of all vehicles of an environment.
 static void drive(float *t, const float *line, const float *road, float clock, const Ego &ego, float period) {
-  const int lanes = road[LANES], crossings = road[COUNT];
+  const int lanes = road[LANES], crossings = crossings_of(road);
   const float middle = 0.5f * lanes * WIDE, arm = ARM + middle;  // m
   float s[N + 1], y[N + 1], v[N + 1], aim[N + 1], gained[N], wanted[N], acceleration[N];
   int way[N + 1], cross[N], crosses = 0, lit[2][CROSSINGS];
   for (int j = 0; j < crossings; j++)
     for (int along = 0; along < 2; along++) lit[along][j] = light(road, j, clock, along);
   for (int i = 0; i < N; i++) {
-    way[i] = (int)t[ROAD * N + i], v[i] = t[SPEED * N + i];
+    way[i] = road_of(t[ROAD * N + i]), v[i] = t[SPEED * N + i];
     if (way[i] > 0) {
       cross[crosses++] = i;
       const int j = (way[i] - 1) / 2, back = (way[i] - 1) % 2;
@@ -340,18 +356,18 @@ extern "C" void advance(int64_t n, const float *car, const float *lines, const f
 #pragma omp parallel for num_threads(threads) schedule(dynamic, 16) if (threads > 1)
   for (int64_t e = 0; e < n; e++) {
     const float *line = lines + e * KNOTS * 3, *road = roads + e * FACTS;
-    float s = stations[e], y, way;
-    project(line, car[e], car[n + e], s, y, way);
-    const float turn = car[2 * n + e] - way;
+    float s = sane(stations[e]), y, way;
+    project(line, sane(car[e]), sane(car[n + e]), s, y, way);
+    const float turn = sane(car[2 * n + e]) - way;
     const float c = std::cos(turn), d = std::sin(turn);
-    const Ego ego = {s, y, car[3 * n + e] * c - car[4 * n + e] * d, taken(*body, turn)};
+    const Ego ego = {s, y, sane(car[3 * n + e]) * c - sane(car[4 * n + e]) * d, taken(*body, turn)};
     drive(traffics + e * FIELDS * N, line, road, clocks[e], ego, period);
     clocks[e] += period;
   }
 }
 
 static bool vehicle(const float *t, const float *line, const float *road, int i, Pose &pose) {
-  const int way = (int)t[ROAD * N + i];
+  const int way = road_of(t[ROAD * N + i]);
   if (way < 0) return false;
   if (way == 0) {
     pose = at(line, t[S * N + i], t[Y * N + i]);
@@ -410,8 +426,9 @@ extern "C" void measure(int64_t n, int64_t m, const int64_t *ids, const float *c
   for (int64_t q = 0; q < m; q++) {
     const int64_t e = ids ? ids[q] : q;
     const float *line = lines + e * KNOTS * 3, *road = roads + e * FACTS, *t = traffics + e * FIELDS * N;
-    const float x = car[e], y = car[n + e], heading = car[2 * n + e], speed = car[3 * n + e], left = car[4 * n + e];
-    const float c = std::cos(heading), d = std::sin(heading), clock = clocks[e], before = stations[e];
+    const float x = sane(car[e]), y = sane(car[n + e]), heading = sane(car[2 * n + e]);
+    const float speed = sane(car[3 * n + e]), left = sane(car[4 * n + e]);
+    const float c = std::cos(heading), d = std::sin(heading), clock = clocks[e], before = sane(stations[e]);
     float s = before, across, way;
     project(line, x, y, s, across, way);
     stations[e] = s;
@@ -439,7 +456,7 @@ extern "C" void measure(int64_t n, int64_t m, const int64_t *ids, const float *c
     const float front = body->middle + body->length / 2;
     float stop = FAR, change = 0, run = 0, cx = 0, cy = 0;
     int state = 0;
-    for (int j = 0; j < (int)road[COUNT]; j++) {
+    for (int j = 0; j < crossings_of(road); j++) {
       const float at_line = road[AT + j] - WIDE - BACK, far = at_line - (s + front);
       if (before + front < at_line && far <= 0 && light(road, j, clock, true) == 2) run = 1;
       if (far > -1 && far < stop) {

@@ -44,9 +44,9 @@ extern "C" void scan(int64_t m, int k, const float *places, const float *rectang
       const float c = std::cos(box[2]), s = std::sin(box[2]);
       const float middle = (angle - lidar->first) / lidar->step, reach = half / lidar->step;
       for (int turn = -2; turn <= 2; turn++) {
-        const float from = std::max(std::ceil(middle - reach + turn * whole), 0.0f);
-        const float to = std::min(std::floor(middle + reach + turn * whole), lidar->beams - 1.0f);
-        for (int b = (int)from; b <= (int)to && to >= from; b++) {
+        const int from = std::max((int)std::ceil(middle - reach + turn * whole), 0);
+        const int to = std::min((int)std::floor(middle + reach + turn * whole), lidar->beams - 1);
+        for (int b = from; b <= to; b++) {
           const float ray = at[2] + lidar->first + b * lidar->step, rc = std::cos(ray), rs = std::sin(ray);
           range[b] = std::min(range[b], enters(-x * c - y * s, x * s - y * c, rc * c + rs * s, rs * c - rc * s, l, w));
         }

@@ -13,6 +13,7 @@ constexpr int V = W + 1, CORNERS = V * (H + 1);
 constexpr float FAR = 1e6f;
 constexpr float DIAGONAL = 1.41421356f;
 constexpr uint8_t UNMAPPED = 2;  // a cell that is filled, and free on the map
+constexpr int MOST_BLOCKS = 100;
 constexpr float NARROW = 3;  // weight of places that are a cell, not two, from what is filled
 
 static inline uint64_t next(uint64_t &state) {  // splitmix64 (Steele, Lea, Flood 2014)
@@ -74,12 +75,17 @@ static void spread(float *way, const float *weight, int rows, int columns, bool 
   }
 }
 
+// The corner of cells that is next to a place, of those that are not at the edge.
+static int corner_of(const float *place, float cell) {
+  const int column = (int)(place[0] / cell + 0.5f), row = (int)(place[1] / cell + 0.5f);
+  return std::min(std::max(row, 1), H - 1) * V + std::min(std::max(column, 1), W - 1);
+}
+
 // Ways from the corners of cells, where a robot fits if all four cells about it are free: it is a cell away from what
 // is filled. So gaps of two cells are passed by their middle, and gaps of one cell are none.
 static void lead(float *way, const uint8_t *cells, const float *goal, float cell) {
   float weight[CORNERS];
-  const int column = std::min(std::max((int)(goal[0] / cell + 0.5f), 1), W - 1);
-  const int row = std::min(std::max((int)(goal[1] / cell + 0.5f), 1), H - 1);
+  const int at = corner_of(goal, cell);
   for (int r = 0; r <= H; r++)
     for (int c = 0; c <= W; c++) {
       int filled = 0, about = 0;
@@ -92,7 +98,7 @@ static void lead(float *way, const uint8_t *cells, const float *goal, float cell
       weight[r * V + c] = filled ? 0 : about ? NARROW : 1;
       way[r * V + c] = FAR;
     }
-  way[row * V + column] = 0;
+  way[at] = 0;
   spread(way, weight, H + 1, V, true);
   for (int p = 0; p < CORNERS; p++) way[p] = way[p] < FAR ? way[p] * cell : FAR;
 }
@@ -167,10 +173,6 @@ extern "C" void finish(int64_t n, const int64_t *ids, const uint8_t *rooms, cons
   }
 }
 
-static int corner_of(const float *place, float cell) {
-  return (int)(place[1] / cell + 0.5f) * V + (int)(place[0] / cell + 0.5f);
-}
-
 // The shortest way from a place to the goal, corner by corner, smoothed (twice a quarter of either neighbour); how many
 // points.
 static int trace(const float *way, const float *start, const float *goal, float *path, float cell) {
@@ -220,7 +222,8 @@ extern "C" void clutter(int64_t n, const int64_t *ids, const float *seeds, const
     uint64_t state = 0;
     memcpy(&state, seeds + 2 * m, sizeof state);
     state ^= 0x9e3779b97f4a7c15ull;  // other numbers than those of the room
-    for (int k = 0; k < (int)(blocks[m] + 0.5f); k++) {
+    const int count_of_blocks = std::min((int)(blocks[m] + 0.5f), MOST_BLOCKS);
+    for (int k = 0; k < count_of_blocks; k++) {
       const float *at = path + 2 * (int)(uniform(state) * count);
       const int wide = 1 + next(state) % 2, deep = 1 + next(state) % 2;
       const int left = (int)(at[0] / cell - 0.5f * wide + uniform(state));

@@ -16,13 +16,16 @@ constexpr int TRIALS = 28;
 constexpr float APART = 0.1f;  // between parts of a lane
 constexpr float LONGEST = 7;  // lane, in sizes
 
+// The whole part of a number, from 0 to count - 1: a file may tell any shape.
+static inline int index_of(float place, int count) { return std::min(std::max((int)place, 0), count - 1); }
+
 struct Point { float x, y, z; };
 struct Polygon { int count; float x[MOST], y[MOST]; };
 struct Lane { float x[P], y[P], tx[P], ty[P], half[2][P], length; };  // half: from the centre to the left, right wall
 
 // Corners around a middle, as those of a regular polygon for part = 0.
 static void star(const float *u, float size, float part, Polygon &polygon) {
-  const int count = polygon.count = 3 + std::min((int)(6 * u[21]), 5);
+  const int count = polygon.count = 3 + index_of(6 * u[21], 6);
   for (int k = 0; k < count; k++) {
     const float radius = size * (0.85f + part * 0.8f * (u[k] - 0.5f));
     const float turn = 2 * PI * (k + part * 0.7f * (u[8 + k] - 0.5f)) / count;
@@ -120,7 +123,7 @@ static Point wall(const Lane &lane, int p, int side) {
 
 // Whether no wall of a lane is in another part of it.
 static bool is_apart(const Lane &lane, float width, float radius) {
-  const int least = (int)(PI * radius / (lane.length / P)) + 1;
+  const int least = index_of(PI * radius / (lane.length / P), P) + 1;
   for (int p = 0; p < P; p += 2)
     for (int side = 0; side < 2; side++) {
       const Point w = wall(lane, p, side);
@@ -141,11 +144,13 @@ extern "C" void make_corners(int64_t n, const int64_t *ids, const float *kinds, 
 #pragma omp parallel for schedule(static) if (n > 8)
   for (int64_t m = 0; m < n; m++) {
     const int64_t e = ids[m];
-    const float *u = shapes + 22 * m, width = widths[m], size = 0.55f * sizes[m] + width;
+    float u[22];
+    for (int k = 0; k < 22; k++) u[k] = std::min(std::max(shapes[22 * m + k], 0.0f), 1.0f);
+    const float width = widths[m], size = 0.55f * sizes[m] + width;
     const float inner = INNER + (ROUNDEST - INNER) * u[19] * u[19];
     const float radius = std::max((0.5f + inner) * width, tightest);
     Polygon polygon;
-    Lane lane;
+    Lane lane = {};
     for (int trial = 0; trial < TRIALS; trial++) {
       const bool last = trial == TRIALS - 1;
       const float part = last ? 0 : std::pow(0.88f, trial), larger = last ? 2 : 1 + 0.1f * (trial % 4);

@@ -35,6 +35,17 @@ static inline float angle_of(float y, float x) {
   return y < 0 ? -f : f;
 }
 
+// A number of at most a million, or 0: a car may have been put anywhere, or diverge. By its bits, for the compiler is told
+// that all numbers are finite.
+static inline float sane(float v) {
+  uint32_t bits;
+  memcpy(&bits, &v, sizeof bits);
+  return (bits & 0x7fffffffu) <= 0x49742400u ? v : 0;
+}
+
+// The whole part of a place, from 0 to count - 1.
+static inline int index_of(float place, int count) { return std::min(std::max((int)place, 0), count - 1); }
+
 // As std::hypot, without a call.
 static inline float length_of(float x, float y) { return (float)std::sqrt((double)x * x + (double)y * y); }
 
@@ -141,7 +152,7 @@ static bool fits(const Chain &centre, float length, float width, float inside) {
   for (int p = 0; p < P; p++) {
     if (tighter(centre, p, radius)) return false;
   }
-  const int least = (int)(PI * radius / step) + 1;
+  const int least = index_of(PI * radius / step, P) + 1;
   const float *x = centre.x + MARGIN, *y = centre.y + MARGIN;
   for (int p = 0; p < P; p += 2)
     for (int q = p + least; q < P && q - p <= P - least; q += 2) {
@@ -220,12 +231,12 @@ static void draw(const Walls &walls, const Lidar &lidar, const float *cosine, co
     for (int m = 0; m < count; m++) {
       const int p = met[m];
       for (int turns = high[p] >= whole ? -1 : 0; turns <= above; turns++) {
-        const float from = std::max(std::ceil(low[p] + turns * whole), 0.0f);
-        const float to = std::min(std::ceil(high[p] + turns * whole) - 1, (float)last);
+        const int from = std::max((int)std::ceil(low[p] + turns * whole), 0);
+        const int to = std::min((int)std::ceil(high[p] + turns * whole) - 1, last);
         if (to < from) continue;
         const float ex = x[p + 1] - x[p], ey = y[p + 1] - y[p], k = ey * x[p] - ex * y[p];
         const float px = k < 0 ? -ey : ey, py = k < 0 ? ex : -ex, distance = std::fabs(k);
-        for (int i = (int)from; i <= (int)to; i++) {
+        for (int i = from; i <= to; i++) {
           const float along = px * cosine[i] + py * sine[i];
           range[i] = std::min(range[i], distance / std::max(along, 1e-9f));
         }
@@ -265,7 +276,7 @@ static void locate(float x, float y, float heading, float station, const Point *
                    const Point *right, float length, float width, const Body &body, const float *ahead, int aheads,
                    float *out) {
   const float step = length / P;
-  const int guess = wrapped((int)(station / step));
+  const int guess = wrapped(index_of(station / step, P + 1));
   constexpr int SPAN = 2 * SEARCHED + 1;
   float px[SPAN + 1], py[SPAN + 1], part[SPAN], apart[SPAN];
   for (int k = 0; k <= SPAN; k++) {
@@ -294,7 +305,7 @@ static void locate(float x, float y, float heading, float station, const Point *
   out[2] = offset;
   out[3] = angle_of(tx * s - ty * c, tx * c + ty * s);
   float least = std::fabs(offset) < 0.5f * width ? FAR : 0;
-  const int here = (int)(place / step);
+  const int here = index_of(place / step, P + 1);
   for (int side = 0; side < 2; side++) {
     const Point *wall = side ? right : left;
     float bx[2 * NEAR + 1], by[2 * NEAR + 1], found[2 * NEAR];
@@ -310,7 +321,7 @@ static void locate(float x, float y, float heading, float station, const Point *
   out[4] = std::min(least, 10.0f);
   for (int a = 0; a < aheads; a++) {
     const float turns = (place + ahead[a]) / length, at = P * (turns - std::floor(turns));
-    const int p = std::min((int)at, P - 1);
+    const int p = index_of(at, P);
     const Point u = centre[p], v = centre[wrapped(p + 1)];
     const float t = at - p, dx = u.x + t * (v.x - u.x) - x, dy = u.y + t * (v.y - u.y) - y;
     out[5 + 2 * a] = c * dx + s * dy;
@@ -342,11 +353,12 @@ extern "C" void measure(int64_t n, int64_t m, const int64_t *ids, const float *p
     for (int l = 0; l < here; l++) {
       const int64_t e = ids ? ids[begin + l] : begin + l;
       const Point *centre = centres + e * P, *left = lefts + e * P, *right = rights + e * P;
-      const float x = pose[e], y = pose[n + e], heading = pose[2 * n + e];
-      locate(x, y, heading, station[e], centre, left, right, lengths[e], widths[e], *body, ahead, aheads,
+      const float x = sane(pose[e]), y = sane(pose[n + e]), heading = sane(pose[2 * n + e]);
+      locate(x, y, heading, sane(station[e]), centre, left, right, lengths[e], widths[e], *body, ahead, aheads,
              found + l * numbers);
-      const float c = std::cos(heading), s = std::sin(heading), sx = x + c * forward[e], sy = y + s * forward[e];
-      const float cy = std::cos(heading + yaw[e]), sy2 = std::sin(heading + yaw[e]), per = 1.0f / lidar->step;
+      const float ahead_of = sane(forward[e]), turned = heading + sane(yaw[e]);
+      const float c = std::cos(heading), s = std::sin(heading), sx = x + c * ahead_of, sy = y + s * ahead_of;
+      const float cy = std::cos(turned), sy2 = std::sin(turned), per = 1.0f / lidar->step;
       Walls walls;
       for (int side = 0; side < 2; side++) {
         const Point *wall = side ? right : left;
