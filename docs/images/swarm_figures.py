@@ -18,28 +18,33 @@ COLUMNS = ("columns 10 %", "columns 20 %")
 
 def main() -> None:
     """Write the picture beside this file."""
-    rows = [row for row in json.loads(FIGURES.read_text())["rows"] if "task" not in row]
-    figure, axes = plt.subplots(1, 2, figsize=(7.5, 0.9 + 0.35 * len(rows)), layout="constrained", sharey=True)
+    policies: dict[str, list[dict]] = {}
+    for row in json.loads(FIGURES.read_text())["rows"]:
+        if "task" not in row:
+            policies.setdefault(row["policy"], []).append(row)
+    figure, axes = plt.subplots(1, 2, figsize=(8, 0.9 + 0.4 * len(policies)), layout="constrained", sharey=True)
     for axis, columns in zip(axes, COLUMNS, strict=True):
-        for place, row in enumerate(reversed(rows)):
-            told = row[columns]
-            robots, within = 100 * told["robots_without_fault"], 100 * told["robots_within"]
-            color = "C0" if "seed" in row else "0.4"
-            axis.errorbar(robots, place, xerr=within, fmt="o", color=color, capsize=3)
-            axis.annotate(
-                f"{robots:.1f} %", (robots, place), (0, 6), textcoords="offset points", ha="center", fontsize=8
-            )
-        axis.set(title=columns, xlabel="robots without fault, %", ylim=(-0.6, len(rows) - 0.2))
+        for place, rows in enumerate(reversed(policies.values())):
+            robots = [100 * row[columns]["robots_without_fault"] for row in rows]
+            within = [100 * row[columns]["robots_within"] for row in rows]
+            heights = [place + 0.09 * (seed - (len(rows) - 1) / 2) for seed in range(len(rows))]
+            color = "C0" if "seed" in rows[0] else "0.4"
+            axis.errorbar(robots, heights, xerr=within, fmt="o", ms=3.5, lw=1, color=color, capsize=2)
+            mean = sum(robots) / len(robots)
+            axis.annotate(f"{mean:.1f} %", (1.02, place), xycoords=axis.get_yaxis_transform(), va="center", fontsize=8)
+        axis.set(title=columns, xlabel="robots without fault, %", ylim=(-0.6, len(policies) - 0.4))
         axis.grid(axis="x", alpha=0.3)
-    axes[0].set_yticks(range(len(rows)), [label(row) for row in reversed(rows)])
+    axes[0].set_yticks(range(len(policies)), [label(rows) for rows in reversed(policies.values())])
     out = HERE / "swarm-figures.png"
     figure.savefig(out, dpi=110, facecolor="white")
     Image.open(out).convert("RGB").quantize(32).save(out, optimize=True)
 
 
-def label(row: dict) -> str:
-    """A policy's variant and seed, or a baseline's name."""
-    return f"{row['policy']}, seed {row['seed']}" if "seed" in row else row["policy"]
+def label(rows: list[dict]) -> str:
+    """A variant and how many seeds of it were trained, or a baseline's name."""
+    if "seed" not in rows[0]:
+        return rows[0]["policy"]
+    return f"{rows[0]['policy']}, {len(rows)} seed{'s' if len(rows) > 1 else ''}"
 
 
 if __name__ == "__main__":

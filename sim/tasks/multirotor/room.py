@@ -50,7 +50,7 @@ def drawn_cells(drawn: Mapping[str, Tensor], times: int) -> tuple[Tensor, list[T
 
 
 def counted(columns: Tensor, count: Tensor) -> Tensor:
-    """(teams, 13, 2) m: the first ``count`` (teams,) of columns; the others are nowhere."""
+    """(teams, 13, 2) m: the first ``count`` (teams,) of columns, at most all; the others are nowhere."""
     there = torch.arange(MOST_COLUMNS, device=count.device) < count.round()[:, None]
     return torch.where(there[:, :, None], columns, NOWHERE)
 

@@ -75,7 +75,7 @@ class SwarmSwap(QuadrotorRates):
     devices: tuple[str, ...] = ("cpu",)
     expected = 0.65  # of teams, in which all eight are without fault
     update_scale = 1.0
-    perturbed = ("columns", "downwash", "mass", "thrust", "delay", "noise")
+    perturbed = ("downwash", "mass", "thrust", "delay", "noise")
     encoders: tuple[Encoder, ...] = (
         Encoder("peers", (TEAM - 1, 19), "attention", (32, 32), 32),
         Encoder("columns", (SEEN, 13), "attention", (32, 32), 16),
