@@ -223,16 +223,15 @@ def nearest_within(point: Any, normal: Any, least: Any, lower: Any, upper: Any, 
 def _way_out(apart: Any, velocity: Any, radius: Any, horizon: Any, xp: Any) -> tuple[Any, Any]:
     """(n, K, 3) each: the unit normal of the velocity obstacle where it is nearest to a relative ``velocity``, and the
     change of it that leads there. Of something ``apart`` (n, K, 3) m, of a ``radius`` (m) together with the robot."""
-    square, swift = _dot(apart, apart, xp), _dot(velocity, velocity, xp)
+    square = _dot(apart, apart, xp)
     inside = square < radius * radius
     time = xp.where(inside, SOON + 0.0 * square, horizon + 0.0 * square)
     centre = velocity - apart / time
     size = _length(centre, xp)
     along = _dot(centre, apart, xp)
     cap = inside | ((along < 0.0) & (along * along > radius * radius * size * size))
-    b = _dot(apart, velocity, xp)
-    rest = swift - (square * swift - b * b) / xp.clip(square - radius * radius, 1e-4, None)
-    t = (b + xp.sqrt(xp.clip(b * b - square * rest, 1e-9, None))) / xp.clip(square, 1e-6, None)
+    across = radius * _length(_cross(apart, velocity, xp), xp) / xp.sqrt(xp.clip(square - radius * radius, 1e-4, None))
+    t = (_dot(apart, velocity, xp) + across) / xp.clip(square, 1e-6, None)
     side = velocity - t * apart
     far = _length(side, xp)
     normal = xp.where(cap, centre / size, side / far)
@@ -243,5 +242,12 @@ def _dot(a: Any, b: Any, xp: Any) -> Any:
     return xp.sum(a * b, axis=-1, keepdims=True)
 
 
+def _cross(a: Any, b: Any, xp: Any) -> Any:
+    """Its length is exact to the last digits where a and b are almost parallel: |a|² |b|² - (a · b)² is not."""
+    x, y, z = (a[..., i] * b[..., j] - a[..., j] * b[..., i] for i, j in ((1, 2), (2, 0), (0, 1)))
+    return xp.stack([x, y, z], axis=-1)
+
+
 def _length(v: Any, xp: Any) -> Any:
-    return xp.sqrt(_dot(v, v, xp) + 1e-8)
+    """Not 0 where v is: what is added is more than the 1e-8 that onnxscript takes for 0, and removes."""
+    return xp.sqrt(_dot(v, v, xp) + 1e-7)
