@@ -28,7 +28,7 @@ from robo_rl.sim.ranges import Range, Rule
 from robo_rl.sim.robots.legged import LeggedCard, load_legged
 from robo_rl.sim.tasks import Measure, Tensors
 from robo_rl.sim.tasks.legged.gait import axial, polar
-from robo_rl.sim.tasks.legged.legs_stand import SCALE, TILT, LegsStand
+from robo_rl.sim.tasks.legged.legs_stand import ON_LEGS, SCALE, TILT, LegsStand
 from robo_rl.sim.tasks.legged.on_legs import LOADED, PERIOD
 from robo_rl.sim.tasks.legged.ranges import signals
 from robo_rl.sim.tasks.legged.stride import TIME, Stride
@@ -51,9 +51,10 @@ class LegsWalk(LegsStand):
     summary = "walk at commanded velocities on any number of legs"
     measures = (Measure("yaw_rate_error", "rad/s", "mean"), Measure("linear_velocity_error", "m/s", "mean"))
     pushes = 2
+    first_pushes = (0.0, 0.1)
     pushed = 3 * SEGMENTS + 1
     goal_size = pushed + 3 * pushes
-    settings = MappingProxyType({"ppo": {**LegsStand.settings["ppo"], "updates": 900}})
+    settings = MappingProxyType({"ppo": {**ON_LEGS, "updates": 900}})
     weights: Mapping[str, float] = {
         "alive": 0.5,
         "pose": 2.0,
@@ -81,7 +82,12 @@ class LegsWalk(LegsStand):
         self.slew = PERIOD * torch.tensor([SLEW_RATE])
         super().__init__(card)
         self.height = self.stride.height + self.foot_rest
-        self.observation_size += 5
+        self.observation_size = 11 + 3 * len(card.joints)
+
+    @staticmethod
+    def driven(card: LeggedCard) -> LeggedCard:
+        """With the gains of the gait."""
+        return card
 
     def signals(self) -> tuple[Signal, ...]:
         """What the robot measures, and the commanded velocity."""

@@ -38,13 +38,12 @@ from robo_rl.sim.tasks.legged.clips.checks import require_possible
 from robo_rl.sim.tasks.legged.clips.files import read_clip
 from robo_rl.sim.tasks.legged.clips.generated import GENERATED
 from robo_rl.sim.tasks.legged.clips.reference import Reference, angle_squared, level, seen_axes, turned_axes
-from robo_rl.sim.tasks.legged.legs_stand import PUSHED, LegsStand
+from robo_rl.sim.tasks.legged.legs_stand import ON_LEGS, LegsStand, with_hold_gains
 from robo_rl.sim.tasks.legged.on_legs import PERIOD
 
 AFTER = 2.0  # s, for which the last frame is held
 ASTRAY = 0.25  # m, of heights of a G1's base, hands and feet, beyond which the clip is lost (BeyondMimic)
 TURNED = 0.5  # cosine of the angle between the verticals of robot and clip, likewise: 60 degrees
-PART = 0.25  # of the greatest torque, that an output of 1 asks for (BeyondMimic)
 CLIP = 0.045  # sizes of the robot, the radius of the balls that show the clip
 LIMIT = 0.9  # of a joint's range, beyond which it is penalised
 
@@ -64,10 +63,12 @@ class LegsTrack(LegsStand):
         Measure("joint_error", "rad", "mean", 0.0),
         Measure("body_error", "m", "mean", 0.0),
     )
+    part = 0.25  # as in BeyondMimic
     pushes = 2
+    first_pushes = (0.0, 0.1)
     pushed = 3
     goal_size = pushed + 3 * pushes
-    settings = MappingProxyType({"ppo": {**LegsStand.settings["ppo"], "updates": 400}})
+    settings = MappingProxyType({"ppo": {**ON_LEGS, "updates": 400}})
     weights: Mapping[str, float] = {
         "alive": 0.5,
         "anchor_position": 0.5,
@@ -90,8 +91,6 @@ class LegsTrack(LegsStand):
         self.bodies = tracked_bodies(card)
         self.follow = Reference(clip, card, self.bodies)
         self._ahead = torch.tensor([[joint.damping / joint.stiffness for joint in card.joints]])
-        self.scale = PART * torch.tensor([[joint.effort / joint.stiffness for joint in card.joints]])
-        """(1, J) rad, of the network's output."""
         self._ends = [self.bodies.index(name) for name in limb_ends(card)]
         super().__init__(card)
         self.observation_size = 5 * len(card.joints) + 9
@@ -144,7 +143,6 @@ class LegsTrack(LegsStand):
         return {
             **super().goal_ranges(),
             "push/time": Range.fixed(0.2, last, count=self.pushes, unit="s"),
-            "push/speed": Range((0.0, 0.1), (PUSHED, PUSHED), count=self.pushes, unit="m/s"),
         }
 
     def rules(self) -> tuple[Rule, ...]:
@@ -352,13 +350,3 @@ class TrackWave(LegsTrack):
     name = "g1-track-wave"
     summary = "wave with an arm, following a clip, while being pushed"
     clip, robot = "wave", "g1_29"
-
-
-def with_hold_gains(card: LeggedCard) -> LeggedCard:
-    """The robot with the gains that hold its stance, which a card has where those of its gait don't stand."""
-
-    def gains(joint: Any) -> dict[str, Any]:
-        named = {"stiffness": joint.hold_stiffness, "damping": joint.hold_damping}
-        return {name: value for name, value in named.items() if value is not None}
-
-    return dataclasses.replace(card, joints=tuple(dataclasses.replace(joint, **gains(joint)) for joint in card.joints))

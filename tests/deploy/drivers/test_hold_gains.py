@@ -11,16 +11,24 @@ from robo_rl.contract import ContractError
 from robo_rl.contract.robots import hold_gains
 from robo_rl.deploy.emulate.driver import SimulatedRobot
 from robo_rl.deploy.robot.drivers.driver import Mode
-from robo_rl.sim.robots.legged import load_legged
+from robo_rl.sim.robots.legged import LeggedCard, load_legged
 from robo_rl.sim.tasks.legged.legs_stand import LegsStand
 
 CALM = {f"initial/{name}": 0.0 for name in ("joint_position", "linear_velocity", "angular_velocity")}
 CALM |= {"push/speed": 0.0, "payload": 0.0, "center_of_mass": 0.0, "stiffness": 1.0, "damping": 1.0}
 
 
+class StandSoftly(LegsStand):
+    """With the gains of the gait, as a policy that walks has them."""
+
+    @staticmethod
+    def driven(card: LeggedCard) -> LeggedCard:
+        return card
+
+
 @pytest.fixture
 def robot() -> SimulatedRobot:
-    return SimulatedRobot(LegsStand(), 0, CALM)
+    return SimulatedRobot(StandSoftly(), 0, CALM)
 
 
 def stand(robot: SimulatedRobot) -> dict[str, np.ndarray]:
