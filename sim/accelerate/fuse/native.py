@@ -208,9 +208,13 @@ def source(graph: Graph, outputs: Sequence[Sequence[Node]], sizes: Sequence[int]
 
 
 def _expression(name: str, operands: Sequence[str]) -> str:
-    if name in EXTREMES:
-        return functools.reduce(TEMPLATES[EXTREMES[name]].format, operands)
-    return TEMPLATES[name].format(*operands)
+    if name not in EXTREMES:
+        return TEMPLATES[name].format(*operands)
+    rest = list(operands)  # by halves: GCC takes minutes for a chain of as many as a lidar has beams
+    while len(rest) > 1:
+        pairs = [TEMPLATES[EXTREMES[name]].format(a, b) for a, b in zip(rest[::2], rest[1::2], strict=False)]
+        rest = pairs + rest[2 * len(pairs) :]
+    return rest[0]
 
 
 def _list(values: Sequence[int | bool]) -> str:

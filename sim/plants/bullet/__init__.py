@@ -39,9 +39,6 @@ from robo_rl.sim.scenes.terrain import Ground
 
 NEAR = 10.0
 """m, that a robot can walk in its longest episode on rough ground."""
-CONTEXT = multiprocessing.get_context("forkserver")
-"""Workers are forks of a process that has imported what they need and does nothing else: seconds less for each."""
-CONTEXT.set_forkserver_preload([__name__])
 
 
 class BulletPlant(ArticulatedPlant):
@@ -218,11 +215,16 @@ class _Worlds:
 
 
 class _Worker:
-    """``_Worlds`` in a process of its own, which ends with this object."""
+    """``_Worlds`` in a process of its own, which ends with this object.
+
+    It is a fork of one that has imported what it needs, and does nothing else: seconds less for each.
+    """
 
     def __init__(self, mechanism: Mechanism, n: int, ground: Ground | None) -> None:
-        self._pipe, theirs = CONTEXT.Pipe()
-        self._process = CONTEXT.Process(target=_serve, args=(theirs, mechanism, n, ground), daemon=True)
+        context = multiprocessing.get_context("forkserver")
+        context.set_forkserver_preload([__name__])
+        self._pipe, theirs = context.Pipe()
+        self._process = context.Process(target=_serve, args=(theirs, mechanism, n, ground), daemon=True)
         with safe_path():
             self._process.start()
         theirs.close()
