@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
+import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
@@ -32,6 +35,22 @@ def test_constants_are_the_gates_codes(messages: dict[str, str]) -> None:
     for codes in (State, Source):
         for code in codes:
             assert getattr(GateStatus, code.name) == code
+
+
+def test_a_process_that_was_led_to_what_was_built_finds_its_libraries(messages: dict[str, str], tmp_path: Path) -> None:
+    """By PYTHONPATH, as helpers of a process are that imports it; they may keep their own builds elsewhere."""
+    text = """
+import ctypes
+from robo_rl.ros.interfaces import importable
+assert importable("robo_rl_msgs")
+ctypes.CDLL("librobo_rl_msgs__rosidl_typesupport_fastrtps_c.so")
+"""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", messages["XDG_CACHE_HOME"])
+        built = folder("robo_rl_msgs", definitions("robo_rl_msgs"))
+    own = {**os.environ, "PYTHONPATH": str(built), "XDG_CACHE_HOME": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-P", "-c", text], env=own, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 def test_what_was_built_is_not_built_again(messages: dict[str, str]) -> None:

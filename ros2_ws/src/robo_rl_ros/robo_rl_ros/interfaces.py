@@ -54,8 +54,10 @@ def definitions(package: str) -> dict[str, str]:
 
 def importable(package: str) -> bool:
     """Whether ``package`` can be imported: from a distribution, or because it was built for this Python."""
-    if importlib.util.find_spec(package) is not None:
-        return True
+    found = importlib.util.find_spec(package)
+    if found is not None:  # with libraries beside it where PYTHONPATH of whoever started this process leads to a build
+        built = Path(found.origin or "/").parents[1:2]
+        return _load(package, built[0]) if built and _libraries(package, built[0]) else True
     try:
         given = definitions(package)
     except InterfaceError:
@@ -107,8 +109,8 @@ def build(package: str, given: Mapping[str, str], into: Path) -> Path:
 
 def _load(package: str, built: Path) -> bool:
     """Let this process import a package that was built."""
-    libraries = [built / f"lib{package}__{support}.so" for support in SUPPORTS]
-    if not all(library.is_file() for library in libraries):
+    libraries = _libraries(package, built)
+    if not libraries:
         return False
     for library in libraries:
         ctypes.CDLL(str(library), ctypes.RTLD_GLOBAL)  # this process finds it by its name from now on
@@ -116,6 +118,12 @@ def _load(package: str, built: Path) -> bool:
         sys.path.append(str(built))
     importlib.invalidate_caches()
     return importlib.util.find_spec(package) is not None
+
+
+def _libraries(package: str, built: Path) -> list[Path]:
+    """Those of a package that was built; none where one is missing."""
+    libraries = [built / f"lib{package}__{support}.so" for support in SUPPORTS]
+    return libraries if all(library.is_file() for library in libraries) else []
 
 
 def _make(package: str, given: Mapping[str, str], at: Path) -> None:
