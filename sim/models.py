@@ -23,7 +23,7 @@ from robo_rl.sim.robots.inertias import mend_inertias, require_sane_inertias
 
 OURS = Path(__file__).resolve().parent
 MAX_BYTES = 1 << 26
-SECONDS = 8.0
+SECONDS = 7.0
 OPENED = ("model", "attach", "flexcomp", "flex")
 """Elements by which a file brings others as it is read, or bodies that are not rigid."""
 UNREAD = (".dae", ".glb", ".gltf", ".ply", ".fbx", ".3ds")
