@@ -74,7 +74,7 @@ class Watchdog:
             return not self._taken
 
     def answered(self) -> None:
-        """A step has been sent: whoever asked for a stop has the gate's answer, or gets it in the next step."""
+        """A step has been sent. A request to stop is part of it, or of the next one."""
         with self._changed:
             self._asked = math.inf
 

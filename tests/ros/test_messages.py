@@ -38,7 +38,7 @@ def test_constants_are_the_gates_codes(messages: dict[str, str]) -> None:
 
 
 def test_a_process_that_was_led_to_what_was_built_finds_its_libraries(messages: dict[str, str], tmp_path: Path) -> None:
-    """By PYTHONPATH, as helpers of a process are that imports it; they may keep their own builds elsewhere."""
+    """By PYTHONPATH, as a process that imports the package gives it to those that it starts."""
     text = """
 import ctypes
 from robo_rl.ros.interfaces import importable

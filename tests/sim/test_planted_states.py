@@ -19,7 +19,16 @@ from tests.suite import representatives
 
 LARGE = 0.9e6
 """Of the numbers that a file of states may have (``robo_rl.sim.episode.LARGEST``)."""
-LOOKED_UP = ("car-race", "car-lanes", "diff-follow", "car-practice", "car-traffic-lidar", "omni-nav", "go2-rough")
+LOOKED_UP = (
+    "car-race",
+    "car-lanes",
+    "diff-follow",
+    "car-practice",
+    "car-traffic-lidar",
+    "omni-nav",
+    "go2-rough",
+    "g1-track-squat",
+)
 EVERYBODY = torch.arange(2)
 
 

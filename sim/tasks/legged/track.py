@@ -164,8 +164,8 @@ class LegsTrack(LegsStand):
         return torch.cat([torch.stack([start, torch.cos(yaw), torch.sin(yaw)], -1), super().goal(drawn)], -1)
 
     def memory_at(self, goal: Tensor) -> dict[str, Tensor]:
-        start = self.follow.start((goal[:, 0] / PERIOD).round().cpu())
-        steps = (goal[:, :1] / PERIOD).round()
+        steps = (goal[:, :1] / PERIOD).round().clamp(0, len(self.follow.clip) - 1)  # a file of states may tell any goal
+        start = self.follow.start(steps[:, 0].cpu())
         clip = torch.cat([steps, torch.ones_like(steps), torch.zeros_like(steps), torch.zeros_like(steps)], -1)
         return {"clip": clip, "last_target": start.joint_position.to(goal)}
 

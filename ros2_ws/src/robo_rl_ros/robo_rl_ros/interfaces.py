@@ -55,9 +55,9 @@ def definitions(package: str) -> dict[str, str]:
 def importable(package: str) -> bool:
     """Whether ``package`` can be imported: from a distribution, or because it was built for this Python."""
     found = importlib.util.find_spec(package)
-    if found is not None:  # with libraries beside it where PYTHONPATH of whoever started this process leads to a build
-        built = Path(found.origin or "/").parents[1:2]
-        return _load(package, built[0]) if built and _libraries(package, built[0]) else True
+    if found is not None:  # in a build, the libraries are beside the package: sys.path led there, nobody loaded them
+        beside = Path(found.origin).parent.parent if found.origin else None
+        return _load(package, beside) if beside and _libraries(package, beside) else True
     try:
         given = definitions(package)
     except InterfaceError:

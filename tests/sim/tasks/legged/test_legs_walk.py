@@ -167,7 +167,7 @@ def test_a_robot_that_strides_and_survives_is_asked_for_more_and_one_that_stands
 
 @pytest.mark.parametrize("name", ["g1-stand", "g1-walk"])
 def test_robots_that_only_repeat_the_plan_fall(name: str) -> None:
-    """There is something to learn: zero actions last a moment, or until they are pushed, and the causes are told."""
+    """Zero actions fail within an episode, so there is something to learn, and the causes are told."""
     task = load_task(name)
     env, memory = VecEnv(task, 32), task.first_memory(32)
     failed = torch.zeros(32, dtype=torch.bool)
