@@ -42,7 +42,9 @@ class Watchdog:
         """``period`` in s of ``clock``, which must run by itself."""
         self._period, self._act, self._clock, self._hung = period, act, clock, hung
         self._changed = threading.Condition()
-        self._begun, self._asked, self._due, self._last = math.nan, math.inf, math.inf, clock()
+        self._begun, self._due, self._last = math.nan, math.inf, clock()
+        self._asked = self._heard = math.inf
+        self._sent = -math.inf
         self._excused = self._taken = False
         self._running = True
         self.broken = ""
@@ -68,15 +70,22 @@ class Watchdog:
             self._excused = self._taken = False
 
     def end(self) -> bool:
-        """The policy has answered; whether that was in time. If not, the step is made already."""
+        """The policy has answered; whether that was in time. If not, the step is made already.
+
+        The step that follows hears all requests until now.
+        """
         with self._changed:
             self._begun = math.nan
+            if not self._taken and self._asked < math.inf:
+                waited = self._asked <= self._sent  # the step before had not heard it: this one is given its time
+                self._heard = self._clock() - (HUNG - LATE_FOR_A_STOP) * self._period if waited else self._asked
+                self._asked = math.inf
             return not self._taken
 
     def answered(self) -> None:
-        """A step has been sent. A request to stop is part of it, or of the next one."""
+        """A step has been sent, and with it the answer to what it has heard. Later requests wait for the next one."""
         with self._changed:
-            self._asked = math.inf
+            self._sent, self._heard = self._clock(), math.inf
 
     def hurry(self) -> None:
         """Note a request to stop."""
@@ -113,11 +122,12 @@ class Watchdog:
 
     def _look_outside(self, now: float, stood_still: bool) -> float:
         """As ``check``, while the other thread is not with the policy: between steps, or in a call of the robot."""
-        due = self._asked + HUNG * self._period
+        due = min(self._asked, self._heard) + HUNG * self._period
         if now >= due and stood_still:
             self._asked, due = now - (HUNG - LATE_FOR_A_STOP) * self._period, now + LATE_FOR_A_STOP * self._period
+            self._heard = math.inf
         elif now >= due:
-            self._asked = due = math.inf
+            self._asked = self._heard = due = math.inf
             self._call(self._hung)
         return min(due, max(self._last + (EARLY + LATE) * self._period, now + self._period))
 

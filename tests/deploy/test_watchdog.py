@@ -135,6 +135,18 @@ def test_so_is_one_that_the_gate_has_answered_where_the_answer_is_never_sent() -
     assert bench.hung[0] - when <= 1.5 * PERIOD + 1e-9
 
 
+def test_so_is_one_that_comes_while_a_step_is_written_which_has_not_heard_it_where_the_next_reading_hangs() -> None:
+    bench = Bench()
+    bench.watchdog.begin()
+    assert bench.watchdog.end()
+    bench.watchdog.hurry()
+    when = bench.now
+    bench.watchdog.answered()
+    bench.until(when + 50 * PERIOD)
+    assert len(bench.hung) == 1
+    assert bench.hung[0] - when <= 1.5 * PERIOD + 1e-9
+
+
 @given(
     st.lists(
         st.tuples(st.floats(0.0, 0.4), st.floats(0.0, 0.7), st.floats(0.0, 0.3), st.booleans(), st.booleans()),
