@@ -326,12 +326,14 @@ def flight(tmp_path: Path) -> Iterator[Flight]:
 @pytest.fixture(scope="session")
 def interfaces(tmp_path_factory: pytest.TempPathFactory) -> str:
     """robo_rl_msgs and tf2_msgs, built as 'robo-rl ros messages' does: the XDG_CACHE_HOME where they are found."""
-    from robo_rl.ros.interfaces import build_all
+    from robo_rl.ros.interfaces import PACKAGES, build, definitions, folder
 
-    def make(folder: Path) -> None:
+    def make(cache: Path) -> None:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setenv("XDG_CACHE_HOME", str(folder))
-            build_all()
+            patch.setenv("XDG_CACHE_HOME", str(cache))
+            for package in PACKAGES:  # also those that this process has imported from where the user built them
+                given = definitions(package)
+                build(package, given, folder(package, given))
 
     return str(suite.once_for_all(tmp_path_factory, "interfaces", make))
 
