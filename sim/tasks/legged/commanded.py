@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,8 +10,8 @@ from torch import Tensor
 
 from robo_rl.sim.plants import Articulated
 from robo_rl.sim.tasks import Measure, Tensors
-from robo_rl.sim.tasks.legged.on_legs import OnLegs
-from robo_rl.sim.tasks.legged.ranges import PUSHES, SEGMENT, SEGMENTS, joints_facts
+from robo_rl.sim.tasks.legged.on_legs import OnLegs, with_commands
+from robo_rl.sim.tasks.legged.ranges import PUSHES, SEGMENT, SEGMENTS
 
 
 class Commanded(OnLegs):
@@ -27,16 +26,7 @@ class Commanded(OnLegs):
     upper: Tensor
 
     def facts(self) -> dict[str, Any]:
-        """What the contract tells of the task."""
-        return {
-            "joints": joints_facts(self.card),
-            "references": {
-                "orientation": "of the base: x ahead, y left, z up",
-                "linear_velocity_command": "of the base in the heading frame: z up, x where the base's x points, level",
-                "yaw_rate_command": "about the base's z, to the left positive",
-            },
-            "success": {"base_higher_than_m": self.lowest, "tilt_below_rad": math.pi / 3},
-        }
+        return with_commands(super().facts())
 
     def reference(self, time: Any, goal: Any) -> dict[str, Any]:
         *commands, offset = goal[:, : 3 * SEGMENTS + 1].unbind(-1)

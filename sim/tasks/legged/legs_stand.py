@@ -115,6 +115,7 @@ class LegsStand(OnLegs):
             reward=self.weighed(),
             ranges={**self.initial_ranges(), **self.physical_ranges(), **self.goal_ranges()},
             rules=self.rules(),
+            facts=self.facts(),
         )
 
     @staticmethod

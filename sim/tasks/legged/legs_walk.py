@@ -29,7 +29,7 @@ from robo_rl.sim.robots.legged import LeggedCard, load_legged
 from robo_rl.sim.tasks import Measure, Tensors
 from robo_rl.sim.tasks.legged.gait import axial, polar
 from robo_rl.sim.tasks.legged.legs_stand import ON_LEGS, SCALE, TILT, LegsStand
-from robo_rl.sim.tasks.legged.on_legs import LOADED, PERIOD
+from robo_rl.sim.tasks.legged.on_legs import LOADED, PERIOD, with_commands
 from robo_rl.sim.tasks.legged.ranges import signals
 from robo_rl.sim.tasks.legged.stride import TIME, Stride
 
@@ -88,6 +88,9 @@ class LegsWalk(LegsStand):
     def driven(card: LeggedCard) -> LeggedCard:
         """With the gains of the gait."""
         return card
+
+    def facts(self) -> dict[str, Any]:
+        return with_commands(super().facts())
 
     def signals(self) -> tuple[Signal, ...]:
         """What the robot measures, and the commanded velocity."""

@@ -6,6 +6,7 @@ For any number of legs and joints. A task's ``spec`` and what it learns are its 
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -20,7 +21,7 @@ from robo_rl.sim.plants.drawing import at_rest
 from robo_rl.sim.plants.physics import Physics
 from robo_rl.sim.robots.legged import LeggedCard
 from robo_rl.sim.tasks import Task, Tensors, any_of
-from robo_rl.sim.tasks.legged.ranges import PUSH_TIME, PUSHES
+from robo_rl.sim.tasks.legged.ranges import PUSH_TIME, PUSHES, joints_facts
 
 PERIOD = 0.02  # s
 LATENESS = 0.01  # s, of targets: whole steps of the usual physics, the same in every engine
@@ -29,6 +30,15 @@ ARROW = 0.5  # m of an arrow per m/s
 THIN, THICK = 0.018, 0.027  # of a robot's reach, the widths of arrows
 LOADED = 5.0  # N on a foot that is seen to stand
 CONTACT = (0.95, 0.75, 0.1, 0.35)  # colour of a foot that stands
+
+
+def with_commands(facts: dict[str, Any]) -> dict[str, Any]:
+    """The ``facts`` of a task in which an operator commands velocities."""
+    commands = {
+        "linear_velocity_command": "of the base in the heading frame: z up, x where the base's x points, level",
+        "yaw_rate_command": "about the base's z, to the left positive",
+    }
+    return facts | {"references": facts["references"] | commands}
 
 
 class OnLegs(Task[Articulated]):
@@ -60,6 +70,14 @@ class OnLegs(Task[Articulated]):
     """m, of the spheres that mark feet on the ground."""
     lowest: float
     """m, of the base above the ground: below it has fallen."""
+
+    def facts(self) -> dict[str, Any]:
+        """What the contract tells of the task."""
+        return {
+            "joints": joints_facts(self.card),
+            "references": {"orientation": "of the base: x ahead, y left, z up"},
+            "success": {"base_higher_than_m": self.lowest, "tilt_below_rad": math.pi / 3},
+        }
 
     def make_plant(self, n: int, device: str | torch.device = "cpu") -> Articulated:
         if self.plant == "warp" or torch.device(device).type != "cpu":

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -96,9 +97,7 @@ class LegsTrack(LegsStand):
         self.observation_size = 5 * len(card.joints) + 9
         middle, half = 0.5 * (self.lower + self.upper), 0.5 * LIMIT * (self.upper - self.lower)
         self._low, self._high = middle - half, middle + half
-        self.spec = dataclasses.replace(
-            self.spec, episode_length=round(clip.duration + AFTER, 6), facts={"clip": self.clip_facts()}
-        )
+        self.spec = dataclasses.replace(self.spec, episode_length=round(clip.duration + AFTER, 6))
 
     def find_clip(self, card: LeggedCard) -> Clip:
         """The clip, for the robot of ``card``; ClipError where there is none."""
@@ -107,6 +106,10 @@ class LegsTrack(LegsStand):
         return read_clip(Path(inspect.getfile(type(self))).parent / self.clip, card.joint_names)
 
     # --- the task as data -----------------------------------------------------------------------------------------
+
+    def facts(self) -> dict[str, Any]:
+        lost = {"tilt_off_clip_below_rad": math.acos(TURNED), "height_off_clip_below_m": ASTRAY * self.size}
+        return super().facts() | {"success": lost, "clip": self.clip_facts()}
 
     def clip_facts(self) -> dict[str, Any]:
         """What the contract tells of the clip, whose frames are in the graph."""
