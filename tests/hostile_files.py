@@ -176,12 +176,11 @@ def _string(value: str) -> bytes:
 
 
 def _begun(contract: Contract) -> bytes:
-    """The beginning of a log, with all types of messages, the contract, and channels for the rest."""
+    """The beginning of a log's first chunk: all types of messages, the contract, and channels for the rest."""
     from robo_rl.deploy.robot.logs.logfile import ARRAY, DEFINITIONS, JOINT_STATE, STRING
 
     kinds = {name: i + 1 for i, name in enumerate(DEFINITIONS)}
-    data = MAGIC + record(1, text("ros2") + text("x"))
-    data += b"".join(schema(number, name, DEFINITIONS[name]) for name, number in kinds.items())
+    data = b"".join(schema(number, name, DEFINITIONS[name]) for name, number in kinds.items())
     data += channel(1, kinds[STRING], "/policy/contract") + channel(2, kinds[ARRAY], "/policy/memory")
     for i, name in enumerate(("signals", "stamps", "sent", "gate")):
         data += channel(3 + i, kinds[JOINT_STATE], f"/policy/{name}")
@@ -205,29 +204,51 @@ def _zstd(size: int) -> bytes:
 
 def logs(contract: Contract) -> dict[str, Make]:
     """Logs with a contract that is right."""
-    from robo_rl.deploy.robot.logs.logfile import GATE_FIELDS
+    from robo_rl.deploy.robot.logs.logfile import GATE_FIELDS, _array_bytes
 
     signals, commands = (sum(c.size for c in part) for part in (contract.signals, contract.commands))
-    start = _begun(contract)
-    end = message(2, b"\0\1\0\0" + struct.pack("<III", 0, 0, 0))
+    begun, head = _begun(contract), MAGIC + record(1, text("ros2") + text("x"))
+    start = head + chunk(begun, len(begun), "")
     usual: dict[int, bytes] = {
+        2: _array_bytes(contract.initial_state),
         3: numbers(["a"] * signals, [0.0] * signals),
         4: numbers([s.name for s in contract.signals], [0.0] * len(contract.signals)),
         5: numbers(["a"] * commands, [0.0] * commands),
         6: numbers(list(GATE_FIELDS), [0.0] * len(GATE_FIELDS)),
     }
 
-    def step(**changed: bytes) -> bytes:
-        places = {"signals": 3, "stamps": 4, "sent": 5, "gate": 6}
+    def records(**changed: bytes) -> bytes:
+        places = {"memory": 2, "signals": 3, "stamps": 4, "sent": 5, "gate": 6}
         mine = usual | {places[name]: data for name, data in changed.items()}
-        return b"".join(message(number, data) for number, data in mine.items()) + end
+        return b"".join(message(number, mine[number]) for number in (3, 4, 5, 6, 2))
+
+    def step(**changed: bytes) -> bytes:
+        """A chunk with a step."""
+        return whole(records(**changed))
+
+    def whole(data: bytes) -> bytes:
+        return chunk(data, len(data), "")
+
+    def gate(name: str, value: float | None) -> bytes:
+        """A step's gate with one field changed, or without it."""
+        fields = dict.fromkeys(GATE_FIELDS, 0.0) | {name: value}
+        there = {name: value for name, value in fields.items() if value is not None}
+        return step(gate=numbers(list(there), list(there.values())))
 
     footer = record(2, bytes(20)) + MAGIC
     gigabytes, nothing = _zstd(1 << 30), [np.nan] * len(GATE_FIELDS)
+    long = (
+        b"\0\1\0\0"
+        + bytes(8)
+        + text(b"\0")
+        + bytes(3)
+        + struct.pack("<I", 1_000_000)
+        + 1_000_000 * (text(b"\0") + bytes(3))
+    )
     good = start + 3 * step() + footer
     import zstandard
 
-    packed = zstandard.compress(20_000 * step())
+    packed = zstandard.compress(20_000 * records())
     made: dict[str, bytes] = {
         "nothing": b"",
         "the magic alone": MAGIC,
@@ -238,22 +259,26 @@ def logs(contract: Contract) -> dict[str, Make]:
         "a chunk of a GB that says it is small": start + chunk(gigabytes, 100) + footer,
         "a chunk that says it is 2^63 bytes": start + chunk(b"x", 1 << 63) + footer,
         "a chunk that says it is 60 MB": start + chunk(zstandard.compress(b"x"), 60 << 20) + footer,
-        "many chunks that unpack to much": start + 400 * chunk(packed, 20_000 * len(step())) + footer,
+        "many chunks that unpack to much": start + 400 * chunk(packed, 20_000 * len(records())) + footer,
         "a chunk of noise": start + chunk(bytes(range(256)), 1000) + footer,
         "a chunk of lz4 noise": start + chunk(bytes(range(256)), 1000, "lz4") + footer,
         "a chunk of another compression": start + chunk(b"x", 1, "python") + footer,
         "a chunk in a chunk": start + chunk(chunk(b"x", 1, ""), len(chunk(b"x", 1, "")), "") + footer,
         "an array of 2^32 numbers": start + step(sent=usual[5][:12] + b"\xff" * 4 + usual[5][16:]) + footer,
-        "strings of 2^32 bytes": start + message(1, b"\0\1\0\0\xff\xff\xff\xffabc") + footer,
-        "a message of nothing": start + message(5, b"") + end + footer,
-        "another type of message": MAGIC + schema(1, "evil/msg/Evil", "Evil[4000000000] a") + footer,
-        "a type that holds itself": MAGIC + schema(1, "std_msgs/msg/String", "String[] data") + footer,
-        "a type in another language": MAGIC + schema(1, "std_msgs/msg/String", "string data", "python") + footer,
-        "a channel without a type": MAGIC + channel(1, 9, "/policy/contract") + footer,
-        "a topic that is a path": start + channel(9, 1, "/policy/../../ESCAPED") + message(9, _string("x")) + footer,
-        "a signal that is not there": start + channel(9, 2, "/policy/signal/none") + message(9, usual[3]) + footer,
+        "strings of 2^32 bytes": start + whole(message(1, b"\0\1\0\0\xff\xff\xff\xffabc")) + footer,
+        "a message of nothing": start + whole(message(5, b"") + message(2, usual[2])) + footer,
+        "another type of message": head + whole(schema(1, "evil/msg/Evil", "Evil[4000000000] a") + begun) + footer,
+        "a type that holds itself": head + whole(schema(1, "std_msgs/msg/String", "String[] data") + begun) + footer,
+        "a type in another language":
+            head + whole(schema(1, "std_msgs/msg/String", "string data", "python") + begun) + footer,
+        "a channel without a type":
+            head + whole(channel(1, 9, "/policy/contract") + begun[-len(contract.to_json()) - 50 :]) + footer,
+        "a topic that is a path":
+            start + whole(channel(9, 1, "/policy/../../ESCAPED") + message(9, _string("x"))) + footer,
+        "a signal that is not there":
+            start + whole(channel(9, 2, "/policy/signal/none") + message(9, usual[3])) + footer,
         "no contract": MAGIC + footer,
-        "a contract that is none": _begun(contract)[: -len(contract.to_json()) - 40] + footer,
+        "a contract that is none": head + whole(begun[: -len(contract.to_json()) - 40]) + footer,
         "too few signals": start + step(signals=numbers(["a"], [0.0])) + footer,
         "too many commands": start + step(sent=numbers(["a"] * 99, [0.0] * 99)) + footer,
         "a gate without names": start + step(gate=numbers([], [])) + footer,
@@ -261,6 +286,15 @@ def logs(contract: Contract) -> dict[str, Make]:
         "a time that is not finite": start + step(gate=numbers(list(GATE_FIELDS), nothing)) + footer,
         "stamps without end": start + step(stamps=numbers(["a"] * len(contract.signals),
                                                           [1e300] * len(contract.signals))) + footer,
+        **{f"a gate whose {name} is {value}": start + gate(name, value) + footer for name, value in {
+            "state": None, "source": np.nan, "reason": np.inf, "requests": 1e300, "operator_stamp": 0.5, "intact": None,
+        }.items()},
+        "a gate in a state that is none": start + gate("state", 99.0) + footer,
+        "a gate that blames a signal that is none": start + step(gate=numbers(
+            ["time", "state", "reason", "channel"], [0, 3, 8, 99])) + footer,
+        "a memory of another size": start + step(memory=_array_bytes(np.zeros(7))) + footer,
+        "records that belong in no chunk": start + whole(3_000_000 * record(15, b"")) + footer,
+        "a message of 8 MB of names": start + whole(message(5, long)) + footer,
         "metadata of noise": start + record(12, b"\xff" * 50) + footer,
         "metadata that is cut off": start + record(12, text("robo_rl") + struct.pack("<I", 1000)) + footer,
         **{f"cut off at {part} %": good[: len(good) * part // 100] for part in range(5, 100, 10)},

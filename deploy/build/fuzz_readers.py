@@ -131,7 +131,7 @@ def log_seeds() -> list[bytes]:
                 stamps = (10_000 * k,) * len(contract.signals)
                 writer.write(
                     StepRecord(
-                        10_000 * k, 10_000_000 * (k + 1), signals, stamps, np.zeros(16, np.float32), command, command,
+                        10_000 * k, 10_000_000 * (k + 1), signals, stamps, contract.initial_state, command, command,
                         None, command, {}, "ACTIVE", k + 1,
                     )
                 )  # fmt: skip

@@ -42,7 +42,10 @@ def session(contract: Contract, steps: int) -> list[StepRecord]:
             signals[scan:] = draw.normal(size=len(signals) - scan)
         command = draw.normal(size=sum(c.size for c in contract.commands)).astype(np.float32)
         stamps = tuple(10_000 * k for _ in contract.signals)
-        wall, memory = 1_700_000_000_000_000_000 + 10_000_000 * k, draw.normal(size=16).astype(np.float32)
+        wall, memory = (
+            1_700_000_000_000_000_000 + 10_000_000 * k,
+            draw.normal(size=contract.initial_state.shape).astype(np.float32),
+        )
         proposed = None if k % 7 == 0 else command
         step = StepRecord(
             10_000 * k, wall, signals, stamps, memory, proposed, command, None, command, {}, f"sentence {k // 9}", k + 1

@@ -102,7 +102,16 @@ def log(path: Path, task: str = "quadrotor-track", steps: int = 600, change: obj
         stamps = (time - 4000,) * len(contract.signals)
         writer.write(
             StepRecord(
-                time, 1000 * time, signals, stamps, np.zeros(1), command, command, None, command, {"state": state}
+                time,
+                1000 * time,
+                signals,
+                stamps,
+                contract.initial_state,
+                command,
+                command,
+                None,
+                command,
+                {"state": state},
             )
         )
     writer.close()

@@ -73,7 +73,9 @@ def log(path: Path, task: str, steps: int) -> Log:
         time = round(1e6 * contract.control_period) * (k + (1 if k > 30 else 0))  # one step is missing
         stamps = (time - 5000,) * len(contract.signals)
         signals = np.zeros(sum(s.size for s in contract.signals))
-        row = StepRecord(time, 1000 * time, signals, stamps, np.zeros(1), command, command, None, command, {})
+        row = StepRecord(
+            time, 1000 * time, signals, stamps, contract.initial_state, command, command, None, command, {}
+        )
         writer.write(row)
     writer.close()
     return read_log(path)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,12 +13,17 @@ from typing import Any
 import numpy as np
 
 from robo_rl.contract import Contract, ContractError
+from robo_rl.controllers.gate.codes import Problem, Reason, Source, State, explain
+from robo_rl.controllers.gate.config import GateConfig
 from robo_rl.deploy.robot.logs import arrays as log_arrays
 from robo_rl.deploy.robot.logs.logfile import DEFINITIONS, LogError, StepRecord, digest, element_names
 from robo_rl.deploy.robot.logs.logfile import METADATA as METADATA_NAME
 from robo_rl.deploy.robot.logs.recovery import (
+    CHANNEL,
     CHUNK,
+    MESSAGE,
     METADATA,
+    SCHEMA,
     Damage,
     Piece,
     record_text,
@@ -31,7 +36,11 @@ from robo_rl.files import require_file
 MOST_BYTES = 1 << 36
 EXPECTED = "expected a log (*.mcap), as --record of 'robo-rl run' and of 'robo-rl ros policy' writes it"
 
-SCHEMA, CHANNEL, MESSAGE = 0x03, 0x04, 0x05
+LEAST_MESSAGE, FREE_MESSAGES = 12, 20_000
+"""Bytes of a file for each message in it, but for so many: a robot of which nothing changes, not even the time, takes
+24, compressed. A file with more messages than that would take much longer to read than a log of its size."""
+LONGEST_NUMBER, LONGEST_TEXT = 128, 1 << 20
+"""Bytes of a message for each number of the contract, with its name, and besides."""
 STEP_TOPICS = {"signals", "stamps", "sent", "gate"}
 """Without these a step is not one."""
 UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, OverflowError, IndexError, struct.error)
@@ -98,6 +107,8 @@ class _Reader:
         self.about: dict[str, str] = {}
         self.steps: list[StepRecord] = []
         self.gaps: list[int] = []
+        self._allowed = 2 * (FREE_MESSAGES + path.stat().st_size // LEAST_MESSAGE)
+        """Records that may follow; each is looked at twice."""
         self._topics: dict[int, tuple[str, str]] = {}
         """Topic and message type by channel."""
         self._pending: dict[str, Any] = {}
@@ -110,6 +121,19 @@ class _Reader:
         self._new: set[str] = set()
         """Those of them that were read since something was lost."""
         self._lost = False
+
+    @functools.cached_property
+    def _config(self) -> GateConfig:
+        assert self.contract is not None
+        return GateConfig.from_contract(self.contract)
+
+    @functools.cached_property
+    def _longest(self) -> int:
+        """Bytes of a message."""
+        assert self.contract is not None
+        channels = (*self.contract.signals, *self.contract.commands)
+        numbers = sum(channel.size for channel in channels) + len(self.contract.initial_state)
+        return LONGEST_TEXT + LONGEST_NUMBER * numbers
 
     def prepare(self, pieces: list[Piece]) -> None:
         """Find what all chunks need, wherever it is whole."""
@@ -141,10 +165,20 @@ class _Reader:
             except ContractError as error:
                 raise LogError(str(error)) from None
 
+    def _records(self, piece: Piece) -> Iterator[tuple[int, memoryview]]:
+        """Those of a chunk; LogError where there are more than a log of that size has."""
+        for record in records(piece.data):
+            self._allowed -= 1
+            if self._allowed < 0:
+                raise LogError(
+                    f"{self.path}: more messages than a log of {self.path.stat().st_size} bytes has; {EXPECTED}"
+                )
+            yield record
+
     def _define(self, piece: Piece) -> None:
         """Channels that a chunk declares; and the contract, which is the first message of a log."""
         kinds: dict[int, str] = {}
-        for opcode, data in records(piece.data):
+        for opcode, data in self._records(piece):
             try:
                 if opcode == SCHEMA:
                     (number,) = struct.unpack_from("<H", data)
@@ -173,12 +207,14 @@ class _Reader:
 
     def read(self, piece: Piece) -> None:
         """The messages of a chunk."""
-        for opcode, data in records(piece.data):
+        for opcode, data in self._records(piece):
             if opcode != MESSAGE:
                 continue
             try:
                 number, sequence, time = struct.unpack_from("<HIQ", data)
                 topic, kind = self._topics[number]
+                if len(data) > self._longest:
+                    raise ValueError(f"{topic} has {len(data)} bytes; expected at most {self._longest}")
                 self._message(topic.removeprefix("/policy/"), _decoder(kind)(bytes(data[22:])), time, sequence)
             except UNREADABLE as error:
                 self._unreadable(piece, error)
@@ -218,7 +254,9 @@ class _Reader:
         if not shaped <= (self._new if gap else self._arrays.keys()):
             self._lost = True
             return
-        self.steps.append(_step(self.contract, time, pending, self._arrays, memory, number, self._sentence))
+        self.steps.append(
+            _step(self.contract, self._config, time, pending, self._arrays, memory, number, self._sentence)
+        )
         if gap:
             self.gaps.append(len(self.steps) - 1)
         self._lost = False
@@ -251,10 +289,9 @@ def _decoder(kind: str) -> Callable[[bytes], Any]:
 
 
 def _step(
-    contract: Contract, wall: int, pending: Mapping[str, Any], arrays: Mapping[str, np.ndarray], memory: Any,
-    number: int, sentence: str,
+    contract: Contract, config: GateConfig, wall: int, pending: Mapping[str, Any], arrays: Mapping[str, np.ndarray],
+    memory: Any, number: int, sentence: str,
 ) -> StepRecord:  # fmt: skip
-    gate = dict(zip(pending["gate"].name, (float(x) for x in pending["gate"].position), strict=True))
     commands = len(element_names(contract.commands))
 
     def array(name: str) -> np.ndarray | None:
@@ -267,15 +304,19 @@ def _step(
 
     sent = array("sent")
     assert sent is not None
-    stamps = tuple(int(x) for x in pending["stamps"].position)
+    stamps = tuple(_whole("stamps", x) for x in pending["stamps"].position)
     if len(stamps) != len(contract.signals):
         raise ValueError(f"/policy/stamps has {len(stamps)} numbers; expected {len(contract.signals)}")
+    remembered = _float32(memory.data)
+    if len(remembered) != len(contract.initial_state):
+        raise ValueError(f"/policy/memory has {len(remembered)} numbers; expected {len(contract.initial_state)}")
+    gate = _gate(config, pending["gate"])
     return StepRecord(
         time=int(gate["time"]),
         wall=wall,
         signals=_signals(contract, pending["signals"], arrays),
         stamps=stamps,
-        memory=_float32(memory.data),
+        memory=remembered,
         proposed=array("proposed"),
         command=array("command"),
         fallback=array("fallback"),
@@ -284,6 +325,27 @@ def _step(
         sentence=sentence,
         number=number,
     )
+
+
+def _gate(config: GateConfig, message: Any) -> dict[str, float]:
+    """What the gate was told and said; ValueError or KeyError unless that is what a gate is told and says."""
+    gate = dict(zip(message.name, (float(x) for x in message.position), strict=True))
+    for name in ("time", "operator_stamp", "requests", "events", "intact", "policy"):
+        _whole(f"gate {name}", gate.get(name, 0.0) if name == "policy" else gate[name])
+    State(_whole("gate state", gate["state"]))
+    Source(_whole("gate source", gate["source"]))
+    numbers = [_whole(f"gate {name}", gate[name]) for name in ("reason", "channel", "element")]
+    problem = Problem(Reason(numbers[0]), *numbers[1:])
+    if problem.reason != Reason.NONE:
+        explain(config, problem)  # the signal or command, and the element, are the contract's
+    return gate
+
+
+def _whole(what: str, value: float) -> int:
+    """A whole number of 64 bits, as times and codes are."""
+    if not abs(value) < 1 << 63 or value != int(value):
+        raise ValueError(f"{what} is {value:g}; expected a whole number of 64 bits")
+    return int(value)
 
 
 def _signals(contract: Contract, message: Any, arrays: Mapping[str, np.ndarray]) -> np.ndarray:

@@ -18,12 +18,14 @@ from pathlib import Path
 
 MAGIC = b"\x89MCAP0\r\n"
 CHUNK, METADATA, FOOTER = 0x06, 0x0C, 0x02
+SCHEMA, CHANNEL, MESSAGE = 0x03, 0x04, 0x05
+IN_CHUNKS = (SCHEMA, CHANNEL, MESSAGE)
 KNOWN = range(0x01, 0x10)
 HEAD = 9  # bytes of a record's opcode and length
 FOOTER_BYTES = HEAD + 20
-LARGEST_CHUNK = 1 << 26
+LARGEST_CHUNK = 1 << 25
 """Bytes, decompressed."""
-RATIO, FREE = 60, 1 << 26
+RATIO, FREE = 60, 1 << 25
 """A file may decompress to this many times its size, and to ``FREE`` bytes in any case."""
 
 
@@ -42,12 +44,22 @@ class Damage:
 
 @dataclass(frozen=True)
 class Piece:
-    """A whole chunk, as the decompressed records in it, or a whole metadata record."""
+    """A whole chunk, or a whole metadata record."""
 
     begin: int
     end: int
     opcode: int
-    data: bytes
+    packed: bytes
+    """As it is in the file: all chunks of a file, decompressed, may be more than the memory holds."""
+    size: int
+    compression: bytes
+
+    @property
+    def data(self) -> bytes:
+        """The decompressed records of a chunk, or what is in a metadata record."""
+        data = _decompressed(self.packed, self.size, self.compression)
+        assert data is not None  # it was, when the piece was found
+        return data
 
 
 @dataclass(frozen=True)
@@ -72,11 +84,11 @@ def recover(path: Path, metadata_name: str) -> Recovered:
 
 
 def records(chunk: bytes) -> Iterator[tuple[int, memoryview]]:
-    """Opcode and content of each record in a chunk; ends at one that is cut off."""
+    """Opcode and content of each record in a chunk; ends at one that is cut off, or belongs in none."""
     at, view = 0, memoryview(chunk)
     while at + HEAD <= len(view):
         opcode, length = struct.unpack_from("<BQ", view, at)
-        if length > len(view) - at - HEAD:
+        if length > len(view) - at - HEAD or opcode not in IN_CHUNKS:
             return
         yield opcode, view[at + HEAD : at + HEAD + length]
         at += HEAD + length
@@ -118,7 +130,7 @@ def _pieces(data: mmap.mmap, name: bytes) -> Iterator[Piece]:
             continue
         if opcode == METADATA:
             if struct.unpack_from("<I", data, begin + HEAD + 4 + len(name))[0] == length - 8 - len(name):
-                yield Piece(begin, end, opcode, data[begin + HEAD : end])
+                yield Piece(begin, end, opcode, data[begin + HEAD : end], length, b"")
                 at = end
             continue
         head = _chunk_head(data, begin + HEAD, end)
@@ -128,9 +140,10 @@ def _pieces(data: mmap.mmap, name: bytes) -> Iterator[Piece]:
         allowed -= max(size, end - start)
         if allowed < 0:
             return  # the rest is reported as not read
-        content = _decompressed(data[start:end], size, compression)
+        piece = Piece(begin, end, opcode, data[start:end], size, compression)
+        content = _decompressed(piece.packed, size, compression)
         if content is not None and (checksum == 0 or zlib.crc32(content) == checksum):
-            yield Piece(begin, end, opcode, content)
+            yield piece
             at = end
 
 
