@@ -41,7 +41,9 @@ def so101(folder: Path, change: Callable[[int, Table], Table] = lambda episode, 
             },
         )  # fmt: skip
         first += length
-        columns = {name: list(value) if value.ndim > 1 else value for name, value in table.items()}
+        columns = {
+            name: list(value) if value.ndim > 1 or value.dtype == object else value for name, value in table.items()
+        }
         pq.write_table(pa.table(columns), folder / f"data/chunk-000/episode_{episode:06d}.parquet")
     counted = {name: {"dtype": "int64", "shape": [1], "names": None} for name in lerobot.COUNTED if name != "timestamp"}
     moved = {"dtype": "float32", "shape": [6], "names": MOTORS}
@@ -93,14 +95,27 @@ def slower(episode: int, table: Table) -> Table:
     return {**table, "timestamp": (np.arange(len(table["index"])) / 29.97).astype("f4")}
 
 
+def uneven(episode: int, table: Table) -> Table:
+    """Lists of other lengths than the data set tells, whose numbers are as many as they should be."""
+    rows = [list(row) for row in table["action"]]
+    rows[0], rows[1] = [*rows[0], 0.0], rows[1][:-1]
+    return {**table, "action": np.array([*rows, None], object)[:-1]}
+
+
+def between(episode: int, table: Table) -> Table:
+    return {**table, "episode_index": table["episode_index"] + 0.5}
+
+
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
+        (uneven, r"episode_000000\.parquet: column 'action' is '\[5, 6, 7\] numbers in its rows'; expected 6 in each"),
+        (between, r"episode_000000\.parquet: column 'episode_index' is '0\.5'; expected int64"),
         (broken, r"'observation\.state' has numbers that are not finite, first in episode 1, control step 2$"),
         (dropped, r"episode 1: frame_index of its row 2 is '3'; expected 2: 0, 1, …, none missing"),
         (slower, r"episode 1: timestamp of frame 4 is '0\.000133 s off'; expected frame_index / fps"),
     ],
-    ids=["not finite", "a frame missing", "another rate"],
+    ids=["lists of other lengths", "a number between two", "not finite", "a frame missing", "another rate"],
 )
 def test_what_is_wrong_in_a_recording_is_told_with_its_episode_and_step(
     tmp_path: Path, change: Callable[[int, Table], Table], expected: str
@@ -125,6 +140,14 @@ def test_files_of_robosuite_and_maniskill_are_told_from_robomimics(tmp_path: Pat
         robomimic.read(tmp_path / "robosuite.hdf5")
     with pytest.raises(DatasetError, match="holds traj_0, …, as ManiSkill's files"):
         robomimic.read(tmp_path / "maniskill.h5")
+
+
+def test_an_end_of_an_episode_that_is_no_number_is_refused(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "demo.hdf5", "w") as file:
+        file["data/demo_0/obs/state"], file["data/demo_0/actions"] = np.zeros((3, 9)), np.zeros((3, 7))
+        file["data/demo_0/dones"] = [0.0, np.nan, 1.0]
+    with pytest.raises(DatasetError, match=r"demo\.hdf5: demo_0: dones is '\[ ?0\. +nan +1\.\]'; expected 0 or 1"):
+        robomimic.read(tmp_path / "demo.hdf5")
 
 
 def test_learning_from_what_others_recorded_is_refused_with_what_can_be_done_with_it(tmp_path: Path) -> None:

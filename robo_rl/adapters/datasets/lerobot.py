@@ -244,19 +244,34 @@ def _column(file: Path, table: Any, name: str, kind: str, size: int) -> np.ndarr
     require(name in table.column_names, str(file), f"column '{name}'", "missing", "all that meta/info.json tells of")
     column = table.column(name).combine_chunks()
     require(column.null_count == 0, str(file), f"column '{name}'", "empty in places", "a value in every row")
-    rows = len(column)
-    if size > 1 or hasattr(column, "flatten"):
-        require(hasattr(column, "flatten"), str(file), f"column '{name}'", column.type, f"lists of {size}")
+    rows, types = len(column), needed("pyarrow").types
+    if size > 1 or any(
+        is_one(column.type) for is_one in (types.is_list, types.is_large_list, types.is_fixed_size_list)
+    ):
+        try:
+            found = np.unique(
+                needed("pyarrow.compute").list_value_length(column).to_numpy(zero_copy_only=False)
+            ).tolist()
+        except Exception:  # of what holds no lists
+            found = []
+        told = f"{found[:5]} numbers in its rows" if found else column.type
+        require(found == [size] or not rows, str(file), f"column '{name}'", told, f"{size} in each row")
         column = column.flatten()
-    good = len(column) == rows * size and column.null_count == 0
-    require(good, str(file), f"column '{name}'", f"{len(column)} numbers in {rows} rows", f"{size} in each row")
+        require(column.null_count == 0, str(file), f"column '{name}'", "empty in places", "a value in every row")
     try:
         value = np.asarray(column.to_numpy(zero_copy_only=False))
     except Exception as error:  # of a type that numpy does not have
         raise DatasetError(f"{file}: column '{name[:100]}' can't be read ({str(error)[:200]})") from None
     require(value.dtype.kind in "fiub", str(file), f"column '{name}'", value.dtype, kind)
-    value = value.astype(NUMBERS[kind])
+    told, value = value, _typed(value, kind)
+    if value.dtype.kind != "f" and not (same := value == told).all():
+        require(False, str(file), f"column '{name}'", told[int(np.argmin(same))], kind)
     return value.reshape(rows, size) if size > 1 else value
+
+
+def _typed(value: np.ndarray, kind: str) -> np.ndarray:
+    with np.errstate(over="ignore", invalid="ignore"):  # what does not fit is found by who compares, or is not finite
+        return value.astype(NUMBERS[kind])
 
 
 def _task(folder: Path) -> str:

@@ -93,6 +93,8 @@ def _read(path: Path, h5py: Any, file: Any) -> Dataset:
             value = _array(h5py, place, demo, key, budget) if key in demo else np.zeros(steps)
             require(value.shape == (steps,), place, key, value.shape, f"({steps},)")
             columns[key] = value
+        ends = columns["dones"]
+        require(np.isin(ends, (0, 1)).all(), place, "dones", ends, "0 or 1")
         widths = [f"{key}: {value.shape[1:]}" for key, value in columns.items()]
         require(observed in (None, widths), place, "obs and actions", widths, f"those of {names[0]}")
         observed = widths
