@@ -293,7 +293,7 @@ def logs(contract: Contract) -> dict[str, Make]:
         "a gate that blames a signal that is none": start + step(gate=numbers(
             ["time", "state", "reason", "channel"], [0, 3, 8, 99])) + footer,
         "a memory of another size": start + step(memory=_array_bytes(np.zeros(7))) + footer,
-        "records that belong in no chunk": start + whole(3_000_000 * record(15, b"")) + footer,
+        "too many records of nothing": start + whole(3_000_000 * record(15, b"")) + footer,
         "a message of 8 MB of names": start + whole(message(5, long)) + footer,
         "metadata of noise": start + record(12, b"\xff" * 50) + footer,
         "metadata that is cut off": start + record(12, text("robo_rl") + struct.pack("<I", 1000)) + footer,

@@ -125,6 +125,19 @@ def test_a_line_of_metrics_that_is_none_is_named_and_left_out_where_a_training_g
             )  # fmt: skip
 
 
+@pytest.mark.parametrize("line", [b"{}", b"", b'{"update":1,"environment_steps":1}'])
+def test_millions_of_short_lines_of_metrics_are_refused_before_they_fill_the_memory(
+    line: bytes, trained: tuple[Run, Any], tmp_path: Path
+) -> None:
+    run, learner = trained
+    copy = Run.open(shutil.copytree(run.folder, tmp_path / "run"))
+    (copy.folder / "metrics.jsonl").write_bytes((line + b"\n") * (2_100_000 if not line else 1_050_000))
+    with pytest.raises(ValueError, match=r"metrics\.jsonl: some \d+ values; expected at most 2000000"):
+        copy.metrics()
+    with pytest.raises(ValueError, match=r"metrics\.jsonl: some"), training._Log(copy, learner):
+        pass
+
+
 @pytest.mark.parametrize("success", [["0.5", "0.5"], [0.5, 2.0], 7])
 def test_scores_of_contexts_that_are_none_are_measured_again(
     success: Any, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

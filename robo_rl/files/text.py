@@ -67,9 +67,7 @@ def parse_toml(data: bytes) -> bytes:
 def read_json(path: Path, most: int = MAX_BYTES) -> dict[str, Any]:
     """The object in a JSON file of at most so many bytes, as ``read_toml``."""
     data = read_bytes(path, most)
-    values = sum(map(data.count, (b",", b"[", b"{")))
-    if values > MAX_VALUES:
-        raise ValueError(f"{path}: some {values} values; expected at most {MAX_VALUES}")
+    require_few_values(path, data, MAX_VALUES)
     try:
         found = loads_json(data)
     except ValueError as error:
@@ -77,6 +75,17 @@ def read_json(path: Path, most: int = MAX_BYTES) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise ValueError(f"{path}: {str(found)[:100]!r}; expected an object")
     return _checked(found, path)
+
+
+VALUES = (b",", b"[", b"{")
+"""What is before a value, in JSON, of an object or a list."""
+
+
+def require_few_values(path: Path, data: bytes, most: int, marks: tuple[bytes, ...] = VALUES) -> None:
+    """ValueError where JSON has more values than that: each takes some time, and a hundred bytes of memory."""
+    values = sum(map(data.count, marks))
+    if values > most:
+        raise ValueError(f"{path}: some {values} values; expected at most {most}")
 
 
 def loads_json(data: bytes | str) -> Any:

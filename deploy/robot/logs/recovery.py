@@ -19,7 +19,6 @@ from pathlib import Path
 MAGIC = b"\x89MCAP0\r\n"
 CHUNK, METADATA, FOOTER = 0x06, 0x0C, 0x02
 SCHEMA, CHANNEL, MESSAGE = 0x03, 0x04, 0x05
-IN_CHUNKS = (SCHEMA, CHANNEL, MESSAGE)
 KNOWN = range(0x01, 0x10)
 HEAD = 9  # bytes of a record's opcode and length
 FOOTER_BYTES = HEAD + 20
@@ -84,11 +83,11 @@ def recover(path: Path, metadata_name: str) -> Recovered:
 
 
 def records(chunk: bytes) -> Iterator[tuple[int, memoryview]]:
-    """Opcode and content of each record in a chunk; ends at one that is cut off, or belongs in none."""
+    """Opcode and content of each record in a chunk; ends at one that is cut off."""
     at, view = 0, memoryview(chunk)
     while at + HEAD <= len(view):
         opcode, length = struct.unpack_from("<BQ", view, at)
-        if length > len(view) - at - HEAD or opcode not in IN_CHUNKS:
+        if length > len(view) - at - HEAD:
             return
         yield opcode, view[at + HEAD : at + HEAD + length]
         at += HEAD + length

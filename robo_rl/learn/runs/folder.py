@@ -35,7 +35,7 @@ from robo_rl.contract import Chunk, Flow, Network, Provenance
 from robo_rl.contract.checks import require
 from robo_rl.files import read_bytes, write
 from robo_rl.files.escaping import file_name
-from robo_rl.files.text import fits, read_json
+from robo_rl.files.text import VALUES, fits, read_json, require_few_values
 from robo_rl.learn.config import CONFIGS
 from robo_rl.learn.factory import graph_of
 from robo_rl.learn.residual import network_of, put_base
@@ -53,6 +53,8 @@ HELD_OUT = 1 << 20
 """Seeds of evaluations begin here; those of trainings are smaller."""
 MOST_METRICS = 1 << 26
 """Bytes of metrics.jsonl."""
+MOST_VALUES = 2_000_000
+"""Values in it, and lines: a value with its name takes 30 bytes and more."""
 SOURCE = "source"
 """The folder in a run's folder with the files of a user's own task."""
 
@@ -245,8 +247,7 @@ class Run:
         file, found = self.folder / "metrics.jsonl", []
         if not file.is_file():
             return []
-        lines = read_bytes(file, MOST_METRICS).decode(errors="replace").split("\n")
-        for number, line in enumerate(lines[:-1], 1):
+        for number, line in enumerate(metrics_lines(file)[:-1], 1):
             try:
                 row = json.loads(line)
             except (ValueError, RecursionError):
@@ -303,6 +304,13 @@ class Run:
             source_digest=self.source_digest,
             versions=versions(),
         )
+
+
+def metrics_lines(file: Path) -> list[str]:
+    """The lines of metrics.jsonl, and what is behind the last end of one. ValueError where they would fill the memory."""
+    data = read_bytes(file, MOST_METRICS)
+    require_few_values(file, data, MOST_VALUES, (*VALUES, b"\n"))
+    return data.decode(errors="replace").split("\n")
 
 
 def policy_digest(tensors: Mapping[str, torch.Tensor]) -> str:

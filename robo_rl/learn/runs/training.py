@@ -22,12 +22,12 @@ from tensorboard.summary.writer.record_writer import RecordWriter
 from torch import Tensor
 
 from robo_rl.console import Progress
-from robo_rl.files import open_own, read_bytes, room_for, write
+from robo_rl.files import open_own, room_for, write
 from robo_rl.files.text import fits
 from robo_rl.learn.distributed import processes
 from robo_rl.learn.finite import MOST_SKIPPED
 from robo_rl.learn.runs import checkpoint
-from robo_rl.learn.runs.folder import MOST_METRICS, Run
+from robo_rl.learn.runs.folder import Run, metrics_lines
 from robo_rl.policy import PolicyGraph
 from robo_rl.sim.env import VecEnv
 from robo_rl.sim.episode import LARGEST
@@ -246,7 +246,7 @@ class _Log:
         self.done = learner.done
 
     def __enter__(self) -> _Log:
-        lines = _lines(self.file) if self.file.exists() else []
+        lines = metrics_lines(self.file) if self.file.exists() else []
         kept = [line for line in lines if _update_of(line) <= self.done]  # later ones will come again
         write(self.file, "".join(line + "\n" for line in kept))
         self._lines = open_own(self.file, "ab")
@@ -288,10 +288,6 @@ def _write_all(file: IO[bytes], data: bytes) -> None:
     """Write all of ``data`` to a file without a buffer, or raise why not."""
     while data:
         data = data[file.write(data) :]
-
-
-def _lines(file: Path) -> list[str]:
-    return read_bytes(file, MOST_METRICS).decode(errors="replace").splitlines()
 
 
 def _update_of(line: str) -> float:
