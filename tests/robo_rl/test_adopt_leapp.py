@@ -134,6 +134,8 @@ def test_a_leapp_bundle_becomes_one_of_ours(tmp_path: Path, monkeypatch: Any, ca
     ("sha256sum: ", "sha256sum: 0", "sha256sum is 0.*it is not the exported file"),
     ("model_path: walk.onnx", "model_path: ../walk.onnx", "expected an ONNX file beside it"),
     ("target/joint/position", "target/joint/torques", "expected one of the kind target/joint/position"),
+    ("- - x\n        - y\n        - z", "- - z\n        - y\n        - x",
+     r"robot_root_ang_vel_b' has the elements .*expected x, y, z"),
     ("- qx", "- qa", r"has the elements \['a'.*expected x, y, z, w"),
 ])  # fmt: skip
 def test_what_it_does_not_say_as_expected_is_refused(
@@ -145,6 +147,15 @@ def test_what_it_does_not_say_as_expected_is_refused(
     assert old in text
     (tmp_path / "walk.yaml").write_text(text.replace(old, new))
     with pytest.raises(AdoptionError, match=message):
+        adopting.find(tmp_path / "walk.yaml", {})
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_a_memory_that_begins_with_no_number_is_refused(value: float, tmp_path: Path, leapp_files: Path) -> None:
+    for file in leapp_files.iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    save_file({"walk/last_action_in": np.full((1, 12), value, np.float32)}, tmp_path / "first.safetensors")
+    with pytest.raises(AdoptionError, match=r"walk\.yaml: the first last_action_in is .*expected finite numbers"):
         adopting.find(tmp_path / "walk.yaml", {})
 
 

@@ -30,6 +30,8 @@ TERMS = {
 }  # fmt: skip
 """What a kind is among the terms of observations."""
 SIZES = {"base_ang_vel": 3, "base_lin_vel": 3, "orientation": 4, "velocity_commands": 3}
+AXES = {"base_ang_vel": ("x", "y", "z"), "base_lin_vel": ("x", "y", "z"), "velocity_commands": ("x", "y", "")}
+"""What the names of elements end with; the third of a command is a yaw rate, of any name."""
 TARGET = "target/joint/position"
 GAINS = {"kp": "stiffness", "kd": "damping"}
 
@@ -137,6 +139,10 @@ def _term(path: Path, name: str, given: Mapping[str, Any], joints: list[str]) ->
         raise AdoptionError(
             f"{path}: input '{name}' has the shape {shape}; expected [1, {size}] of the kind {given['kind']}"
         )
+    if term in AXES and given.get("element_names"):
+        names = _names(path, name, given)
+        if len(names) != size or any(not text.endswith(end) for text, end in zip(names, AXES[term], strict=True)):
+            raise AdoptionError(f"{path}: input '{name}' has the elements {names}; expected {', '.join(AXES[term])}")
     if term != "orientation":
         return {"term": term}
     names = [text[-1] for text in _names(path, name, given)]
@@ -173,6 +179,8 @@ def _initial(
             parts.append(torch.zeros(1, state.size))
         elif value.size != state.size:
             raise AdoptionError(f"{path}: the first {state.before} has {value.size} numbers; expected {state.size}")
+        elif not np.isfinite(value).all() or np.abs(value).max(initial=0.0) > np.finfo(np.float32).max:
+            raise AdoptionError(f"{path}: the first {state.before} is {value.ravel()[:5]}; expected finite numbers")
         else:
             parts.append(state.kept(torch.from_numpy(np.array(value, np.float32))))
     return torch.cat(parts, 1) if parts else torch.zeros(1, 0)

@@ -307,7 +307,7 @@ class Run:
 
 
 def metrics_lines(file: Path) -> list[str]:
-    """The lines of metrics.jsonl, and what is behind the last end of one. ValueError where they would fill the memory."""
+    """The lines of metrics.jsonl, and what is behind the last one. ValueError where they would fill the memory."""
     data = read_bytes(file, MOST_METRICS)
     require_few_values(file, data, MOST_VALUES, (*VALUES, b"\n"))
     return data.decode(errors="replace").split("\n")
