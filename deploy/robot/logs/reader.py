@@ -166,13 +166,12 @@ class _Reader:
                 raise LogError(str(error)) from None
 
     def _records(self, piece: Piece) -> Iterator[tuple[int, memoryview]]:
-        """Those of a chunk; LogError where there are more than a log of that size has."""
+        """Those of a chunk, while there are not more than a log of that size has; the rest counts as damaged."""
         for record in records(piece.data):
+            if self._allowed <= 0:
+                self.damage.append(Damage(piece.begin, piece.end, "damaged: more messages than a log of that size has"))
+                return
             self._allowed -= 1
-            if self._allowed < 0:
-                raise LogError(
-                    f"{self.path}: more messages than a log of {self.path.stat().st_size} bytes has; {EXPECTED}"
-                )
             yield record
 
     def _define(self, piece: Piece) -> None:
