@@ -22,8 +22,8 @@ SCHEMA, CHANNEL, MESSAGE = 0x03, 0x04, 0x05
 KNOWN = range(0x01, 0x10)
 HEAD = 9  # bytes of a record's opcode and length
 FOOTER_BYTES = HEAD + 20
-LARGEST_CHUNK = 1 << 25
-"""Bytes, decompressed."""
+LARGEST_CHUNK, LARGEST_METADATA = 1 << 25, 1 << 23
+"""Bytes, those of a chunk decompressed."""
 RATIO, FREE = 60, 1 << 25
 """A file may decompress to this many times its size, and to ``FREE`` bytes in any case."""
 
@@ -126,6 +126,8 @@ def _pieces(data: mmap.mmap, name: bytes) -> Iterator[Piece]:
         opcode, length = struct.unpack_from("<BQ", data, found.start())
         begin, end = found.start(), found.start() + HEAD + length
         if end > len(data) or length < 8 + len(name):
+            continue
+        if opcode == METADATA and length > LARGEST_METADATA:
             continue
         if opcode == METADATA:
             if struct.unpack_from("<I", data, begin + HEAD + 4 + len(name))[0] == length - 8 - len(name):
