@@ -13,8 +13,8 @@ from robo_rl.files.suggestions import expected_one_of
 FOLDER = Path(__file__).parent
 PREFIX = "zoo:"
 ENDLESS = (
-    "go2-flat", "go2-recover", "go2-rough", "quadrotor-hover", "quadrotor-rates", "quadrotor-rates-crazyflie",
-    "quadrotor-track",
+    "g1-walk", "go2-flat", "go2-recover", "go2-rough", "quadrotor-hover", "quadrotor-rates",
+    "quadrotor-rates-crazyflie", "quadrotor-track",
 )  # fmt: skip
 """Policies of tasks that know no success, so that their rate is that of episodes without failure: known here, since
 tasks are made of torch, whose import takes a second."""

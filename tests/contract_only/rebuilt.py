@@ -13,8 +13,8 @@ from tests.contract_only import driving, fetching, flying, handling, inserting, 
 ROOT = Path(__file__).parents[2]
 ZOO, ROBOTS = ROOT / "robo_rl" / "zoo", ROOT / "sim" / "robots"
 """Bundles; the models of robots, which a stranger has from their makers."""
-PANDA, GO2, SO101, FETCHER = (
-    ROBOTS / name / f"{name}.xml" for name in ("panda", "go2", "so101", "turtlebot3_manipulation")
+PANDA, GO2, G1, SO101, FETCHER = (
+    ROBOTS / name / f"{name}.xml" for name in ("panda", "go2", "g1", "so101", "turtlebot3_manipulation")
 )
 
 
@@ -36,6 +36,7 @@ REBUILT: dict[str, Callable[..., float]] = {
     "mobile-place": _of(handling.success, "mobile-place", FETCHER, kind=fetching.Fetcher),
     "arm-insert": _of(inserting.success, "arm-insert", PANDA),
     **{name: _of(walking.success, name, GO2) for name in ("go2-flat", "go2-rough", "go2-recover")},
+    "g1-walk": _of(walking.success, "g1-walk", G1),
 }  # fmt: skip
 """By name, the part of so many episodes with a seed that succeed."""
 

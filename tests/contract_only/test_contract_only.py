@@ -17,8 +17,8 @@ FOLDER = Path(__file__).parent
 FEW = {"quadrotor-hover": 40, "quadrotor-rates": 40, "car-race": 1, "car-lanes": 1, "diff-nav": 2, "arm-reach": 2}
 """Episodes, in seconds; the others belong before a release."""
 MANY = {"quadrotor-track": 40, "quadrotor-rates-crazyflie": 40, "diff-follow": 4, "arm-place": 4, "go2-flat": 3,
-        "go2-rough": 3, "go2-recover": 4, "car-practice": 4, "car-traffic": 4, "car-traffic-lidar": 4, "arm-insert": 4,
-        "arm-place-so101": 8, "mobile-place": 4}  # fmt: skip
+        "go2-rough": 3, "go2-recover": 4, "g1-walk": 3, "car-practice": 4, "car-traffic": 4, "car-traffic-lidar": 4,
+        "arm-insert": 4, "arm-place-so101": 8, "mobile-place": 4}  # fmt: skip
 
 
 def test_the_simulators_import_nothing_of_the_project_that_wrote_the_contract() -> None:

@@ -13,7 +13,7 @@ STEP, SEGMENT = 0.002, 5.0
 """s; s between changes of what is commanded."""
 
 
-class Dog:
+class Walker:
     """One, with what was drawn for it."""
 
     def __init__(self, policy: Policy, draw: Draws, i: int, file: Path) -> None:
@@ -48,16 +48,14 @@ class Dog:
         self.fastest, self.strength = np.array([motor["speed"] for motor in motors]), times("strength")
 
     def put(self, joints: np.ndarray, turn: np.ndarray, height: float | None = None) -> None:
-        """With its joints so (rad) and its base turned (x, y, z, w), at a height (m) or just above the ground."""
+        """With its joints so (rad), its base turned (x, y, z, w), at a height (m) or where it touches the ground."""
         data = self.data
-        data.qpos[:7] = 0.0, 0.0, 1.0 if height is None else height, turn[3], *turn[:3]
+        data.qpos[:7] = 0.0, 0.0, 1.2 if height is None else height, turn[3], *turn[:3]
         data.qpos[self.places] = joints
-        mujoco.mj_kinematics(self.model, data)
-        if height is None:
-            feet = [k for k in range(self.model.ngeom) if self.model.geom(k).name.endswith("foot")]
-            lowest = min(float(data.geom_xpos[k, 2] - self.model.geom_size[k, 0]) for k in feet)
-            data.qpos[2] += 0.005 - lowest
         mujoco.mj_forward(self.model, data)
+        while height is None and not data.ncon:
+            data.qpos[2] -= 0.005
+            mujoco.mj_forward(self.model, data)
 
     def truth(self) -> Arrays:
         """(k,) each."""
@@ -86,20 +84,20 @@ def success(file: Path, model: Path, n: int, seed: int = 0, seconds: float | Non
     """The part of n robots that don't fall, or that get up and stand, and go on for so long."""
     policy = Policy(file, n)
     draw = Draws(policy, seed)
-    dogs, sensors = [Dog(policy, draw, i, model) for i in range(n)], Sensors(policy, draw, STEP)
+    walkers, sensors = [Walker(policy, draw, i, model) for i in range(n)], Sensors(policy, draw, STEP)
     stand, limits = np.array(policy.robot["facts"]["stand"]), policy.facts["success"]
     rising = "within_s" in limits
     heights = np.zeros(n)
-    for i, dog in enumerate(dogs):
-        dog.put(stand, np.array([0.0, 0.0, 0.0, 1.0]))
-        heights[i] = dog.data.qpos[2]
+    for i, walker in enumerate(walkers):
+        walker.put(stand, np.array([0.0, 0.0, 0.0, 1.0]))
+        heights[i] = walker.data.qpos[2]
         if rising:
             turn = draw.random.standard_normal(4)
             stops = np.array([[a["lower"], a["upper"]] for a in policy.robot["actuators"]])
-            dog.put(draw.random.uniform(*stops.T), turn / np.linalg.norm(turn), 0.7)
+            walker.put(draw.random.uniform(*stops.T), turn / np.linalg.norm(turn), 0.7)
     good, per = np.ones(n, bool), round(policy.period / STEP)
     late = np.rint(draw("command_delay") / STEP).astype(int)
-    before = np.stack([dog.truth()["joint_position"] for dog in dogs])
+    before = np.stack([walker.truth()["joint_position"] for walker in walkers])
     wanted = {s["name"]: s for s in policy.contract["signals"] if s["source"] == "operator"}
     steps = round((seconds or policy.facts["episode"]) / policy.period)
     for k in range(steps):
@@ -107,24 +105,24 @@ def success(file: Path, model: Path, n: int, seed: int = 0, seconds: float | Non
             x, y, yaw = (draw(f"command.{name}") for name in ("x", "y", "yaw"))
         told = {"linear_velocity_command": np.stack([x, y], 1), "yaw_rate_command": yaw[:, None]} if wanted else {}
         if not k:
-            _note(sensors, dogs)
+            _note(sensors, walkers)
         target = policy({**sensors.read(), **told})["joint_position_target"]
         for j in range(per):
             for i in np.flatnonzero(good):
-                dogs[i].step(target[i] if j >= late[i] else before[i])
-            _note(sensors, dogs)
+                walkers[i].step(target[i] if j >= late[i] else before[i])
+            _note(sensors, walkers)
         before = target
-        for i, dog in enumerate(dogs):
+        for i, walker in enumerate(walkers):
             if rising and k * policy.period > limits["within_s"]:
-                high = dog.data.qpos[2] > limits["higher_than_part_of_stand"] * heights[i]
-                good[i] &= high and dog.upright > np.cos(limits["tilt_below_rad"])
+                high = walker.data.qpos[2] > limits["higher_than_part_of_stand"] * heights[i]
+                good[i] &= high and walker.upright > np.cos(limits["tilt_below_rad"])
             elif not rising:
-                high = dog.data.qpos[2] > limits["base_higher_than_m"]
-                good[i] &= high and dog.upright > np.cos(limits["tilt_below_rad"])
+                high = walker.data.qpos[2] > limits["base_higher_than_m"]
+                good[i] &= high and walker.upright > np.cos(limits["tilt_below_rad"])
     return float((good & ~policy.refused).mean())
 
 
-def _note(sensors: Sensors, dogs: list[Dog]) -> None:
-    truth = [dog.truth() for dog in dogs]
+def _note(sensors: Sensors, walkers: list[Walker]) -> None:
+    truth = [walker.truth() for walker in walkers]
     for name in truth[0]:
         sensors.note(name, np.stack([one[name] for one in truth]))
