@@ -5,6 +5,7 @@ Where chunks are is found by the general MCAP library in the undamaged file.
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import struct
 import sys
@@ -42,10 +43,8 @@ def session(contract: Contract, steps: int) -> list[StepRecord]:
             signals[scan:] = draw.normal(size=len(signals) - scan)
         command = draw.normal(size=sum(c.size for c in contract.commands)).astype(np.float32)
         stamps = tuple(10_000 * k for _ in contract.signals)
-        wall, memory = (
-            1_700_000_000_000_000_000 + 10_000_000 * k,
-            draw.normal(size=contract.initial_state.shape).astype(np.float32),
-        )
+        wall = 1_700_000_000_000_000_000 + 10_000_000 * k
+        memory = draw.normal(size=contract.initial_state.shape).astype(np.float32)
         proposed = None if k % 7 == 0 else command
         step = StepRecord(
             10_000 * k, wall, signals, stamps, memory, proposed, command, None, command, {}, f"sentence {k // 9}", k + 1
@@ -54,8 +53,8 @@ def session(contract: Contract, steps: int) -> list[StepRecord]:
     return made
 
 
-def written(path: Path, contract: Contract, steps: list[StepRecord]) -> Path:
-    writer = LogWriter(path, contract, {"digest": "0" * 64, "wall": "1"})
+def written(path: Path, contract: Contract, steps: list[StepRecord], digest: str = "0" * 64) -> Path:
+    writer = LogWriter(path, contract, {"digest": digest, "wall": "1"})
     for step in steps:
         writer.write(step)
     writer.close()
@@ -167,6 +166,24 @@ def test_a_replay_passes_over_what_is_missing(bundle_file: Path, tmp_path: Path)
     assert found.steps == 400 - found.missing
     assert 0 < found.gate_compared == min(middle[2]) - 1
     assert "damaged" in found.damage[0]
+
+
+def test_steps_of_another_policy_keep_its_memory_of_another_size(tmp_path: Path) -> None:
+    """Policies of one robot take turns; the contract in the log is the first one's."""
+    others = [dataclasses.replace(step, memory=np.ones(3), gate={"policy": 1}) for step in session(FLYING, 20)]
+    log = read_log(written(tmp_path / "log.mcap", FLYING, others))
+    assert log.whole
+    assert [step.memory.tolist() for step in log.steps] == 20 * [[1.0, 1.0, 1.0]]
+
+
+def test_a_memory_that_is_not_that_of_the_policy_is_told_by_step(bundle_file: Path, tmp_path: Path) -> None:
+    from robo_rl.deploy.robot.bundle import Bundle
+
+    bundle = Bundle.read(bundle_file)
+    steps = [dataclasses.replace(step, memory=np.ones(3)) for step in session(bundle.contract, 20)]
+    path = written(tmp_path / "log.mcap", bundle.contract, steps, bundle.digest)
+    with pytest.raises(LogError, match=r"log\.mcap: step 2 has 3 numbers of memory; expected \d+, those of its policy"):
+        replay(path, bundle_file)
 
 
 def test_a_log_without_steps_is_no_success(bundle_file: Path, tmp_path: Path) -> None:

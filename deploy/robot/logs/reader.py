@@ -306,16 +306,13 @@ def _step(
     stamps = tuple(_whole("stamps", x) for x in pending["stamps"].position)
     if len(stamps) != len(contract.signals):
         raise ValueError(f"/policy/stamps has {len(stamps)} numbers; expected {len(contract.signals)}")
-    remembered = _float32(memory.data)
-    if len(remembered) != len(contract.initial_state):
-        raise ValueError(f"/policy/memory has {len(remembered)} numbers; expected {len(contract.initial_state)}")
     gate = _gate(config, pending["gate"])
     return StepRecord(
         time=int(gate["time"]),
         wall=wall,
         signals=_signals(contract, pending["signals"], arrays),
         stamps=stamps,
-        memory=remembered,
+        memory=_float32(memory.data),
         proposed=array("proposed"),
         command=array("command"),
         fallback=array("fallback"),

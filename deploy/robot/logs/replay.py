@@ -151,6 +151,11 @@ def _replay_policy(log: Log, bundle: Bundle, same: bool, number: int) -> tuple[D
         memory = step.memory if same else (memory if active else contract.initial_state)
         if step.proposed is None or not _flew(step, number):
             continue
+        if memory.shape != contract.initial_state.shape:
+            raise LogError(
+                f"{log.path}: step {step.number} has {len(memory)} numbers of memory; expected "
+                f"{len(contract.initial_state)}, those of its policy"
+            )
         seen = _by_name(log.contract.signals, step.signals)
         commands, after = bundle.run({signal.name: seen[signal.name] for signal in contract.signals}, memory[None])
         memory = after[0]
@@ -173,6 +178,8 @@ def _memory_difference(log: Log, k: int, memory: np.ndarray) -> Difference | Non
     if not _flew(log.steps[k + 1], int(log.steps[k].gate.get("policy", 0))):
         return None
     recorded = log.steps[k + 1].memory
+    if recorded.shape != memory.shape:
+        return None  # that of a step without a policy, which nothing is compared with
     difference = np.abs(memory - recorded)
     worst = int(np.argmax(difference)) if len(difference) else 0
     if not len(difference) or difference[worst] <= GOLDEN_TOLERANCE:
