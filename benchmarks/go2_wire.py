@@ -1,7 +1,7 @@
 """A walking policy through its robot's own bytes against plain simulation: episodes without a fall, and the velocity.
 
     python benchmarks/go2_wire.py [--episodes 100] [--policy zoo:go2-flat]
-    python benchmarks/go2_wire.py --robot g1 --policy walk.onnx     # of 'robo-rl train g1-walk'
+    python benchmarks/go2_wire.py --robot g1 --policy zoo:g1-walk
 
 Every episode has a velocity drawn from what the policy was trained for, and lasts ten seconds. On one side the driver,
 the keeper of its commands, LowCmd_ and LowState_ with their checksums, and the emulated robot with a time step of 2 ms,
