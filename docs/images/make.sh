@@ -1,13 +1,13 @@
 #!/bin/sh
-# Make the pictures in this folder, from five runs and with Chromium:
+# Make the pictures in this folder, from four runs and with Chromium:
 #
-#   robo-rl train quadrotor-hover && robo-rl train quadrotor-track && robo-rl train go2-flat && robo-rl train g1-walk
+#   robo-rl train quadrotor-hover && robo-rl train quadrotor-track && robo-rl train go2-flat
 #   robo-rl train g1-track-squat
 #   sh docs/images/make.sh runs/quadrotor-hover-seed0-1 runs/quadrotor-track-seed0-1 runs/go2-flat-ppo-seed0-1 \
-#       runs/g1-walk-ppo-seed0-1 runs/g1-track-squat-ppo-seed0-1
+#       runs/g1-track-squat-ppo-seed0-1
 set -eu
 
-hover=$1 track=$2 walk=$3 humanoid=$4 squat=$5 here=$(dirname "$0")
+hover=$1 track=$2 walk=$3 squat=$4 here=$(dirname "$0")
 scratch=$(mktemp -d) running=""
 trap 'kill $running 2>/dev/null; rm -rf "$scratch"' EXIT
 
@@ -28,7 +28,7 @@ shoot() { # width,height file url [option]
 robo-rl play "$hover" --picture "$here/recovery.png" --seed 4 --fixed initial/tilt 1.57
 robo-rl play "$walk" --picture "$here/walk.png" --fixed command/x 1 command/y 0 command/yaw 0
 
-robo-rl play "$humanoid" --picture "$here/legs.png"
+robo-rl play zoo:g1-walk --picture "$here/legs.png"
 robo-rl play "$squat" --picture "$here/track.png" --seconds 2.3 --fixed push/speed 0
 python - "$here/legs.png" "$here/track.png" <<'PYTHON'
 import sys
