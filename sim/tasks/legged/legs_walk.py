@@ -50,6 +50,7 @@ class LegsWalk(LegsStand):
     name = "g1-walk"
     summary = "walk at commanded velocities on any number of legs"
     measures = (Measure("yaw_rate_error", "rad/s", "mean"), Measure("linear_velocity_error", "m/s", "mean"))
+    expected = 0.9
     pushes = 2
     first_pushes = (0.0, 0.1)
     pushed = 3 * SEGMENTS + 1
