@@ -295,6 +295,8 @@ def logs(contract: Contract) -> dict[str, Make]:
         "a memory of another size": start + step(memory=_array_bytes(np.zeros(7))) + footer,
         "too many records of nothing": start + whole(3_000_000 * record(15, b"")) + footer,
         "a message of 8 MB of names": start + whole(message(5, long)) + footer,
+        "metadata of 80 MB of empty strings": start + record(12, text("robo_rl") + struct.pack("<I", 80 << 20)
+                                                             + bytes(80 << 20)) + footer,
         "metadata of noise": start + record(12, b"\xff" * 50) + footer,
         "metadata that is cut off": start + record(12, text("robo_rl") + struct.pack("<I", 1000)) + footer,
         **{f"cut off at {part} %": good[: len(good) * part // 100] for part in range(5, 100, 10)},

@@ -37,10 +37,10 @@ MOST_BYTES = 1 << 36
 EXPECTED = "expected a log (*.mcap), as --record of 'robo-rl run' and of 'robo-rl ros policy' writes it"
 
 LEAST_MESSAGE, FREE_MESSAGES = 12, 20_000
-"""Bytes of a file for each message in it, but for so many: a robot of which nothing changes, not even the time, takes
-24, compressed. A file with more messages than that would take much longer to read than a log of its size."""
+"""A file may hold a message for every 12 of its bytes, and 20,000 more. A log whose values never change has 24 bytes,
+compressed, for each message (measured). The time that reading takes grows with the number of messages."""
 LONGEST_NUMBER, LONGEST_TEXT = 128, 1 << 20
-"""Bytes of a message for each number of the contract, with its name, and besides."""
+"""A message may have 128 bytes for every number of the contract (a float64 and its name), and 1 MiB more."""
 STEP_TOPICS = {"signals", "stamps", "sent", "gate"}
 """Without these a step is not one."""
 UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, OverflowError, IndexError, struct.error)
@@ -324,7 +324,7 @@ def _step(
 
 
 def _gate(config: GateConfig, message: Any) -> dict[str, float]:
-    """What the gate was told and said; ValueError or KeyError unless that is what a gate is told and says."""
+    """The gate's inputs and answer in a step. ValueError or KeyError: a field is missing, or its value unknown."""
     gate = dict(zip(message.name, (float(x) for x in message.position), strict=True))
     for name in ("time", "operator_stamp", "requests", "events", "intact", "policy"):
         _whole(f"gate {name}", gate.get(name, 0.0) if name == "policy" else gate[name])

@@ -127,10 +127,9 @@ def _pieces(data: mmap.mmap, name: bytes) -> Iterator[Piece]:
         begin, end = found.start(), found.start() + HEAD + length
         if end > len(data) or length < 8 + len(name):
             continue
-        if opcode == METADATA and length > LARGEST_METADATA:
-            continue
         if opcode == METADATA:
-            if struct.unpack_from("<I", data, begin + HEAD + 4 + len(name))[0] == length - 8 - len(name):
+            told = struct.unpack_from("<I", data, begin + HEAD + 4 + len(name))[0]
+            if told == length - 8 - len(name) and length <= LARGEST_METADATA:
                 yield Piece(begin, end, opcode, data[begin + HEAD : end], length, b"")
                 at = end
             continue

@@ -245,17 +245,12 @@ def _column(file: Path, table: Any, name: str, kind: str, size: int) -> np.ndarr
     column = table.column(name).combine_chunks()
     require(column.null_count == 0, str(file), f"column '{name}'", "empty in places", "a value in every row")
     rows, types = len(column), needed("pyarrow").types
-    if size > 1 or any(
-        is_one(column.type) for is_one in (types.is_list, types.is_large_list, types.is_fixed_size_list)
-    ):
-        try:
-            found = np.unique(
-                needed("pyarrow.compute").list_value_length(column).to_numpy(zero_copy_only=False)
-            ).tolist()
-        except Exception:  # of what holds no lists
-            found = []
-        told = f"{found[:5]} numbers in its rows" if found else column.type
-        require(found == [size] or not rows, str(file), f"column '{name}'", told, f"{size} in each row")
+    lists = types.is_list(column.type) or types.is_large_list(column.type) or types.is_fixed_size_list(column.type)
+    if lists or size > 1:
+        lengths = sorted(needed("pyarrow.compute").list_value_length(column).unique().to_pylist()) if lists else []
+        told = f"{lengths[:5]} numbers in its rows" if lists else column.type
+        require(lengths == [size] or not rows, str(file), f"column '{name}'", told, f"{size} in each row")
+    if lists:
         column = column.flatten()
         require(column.null_count == 0, str(file), f"column '{name}'", "empty in places", "a value in every row")
     try:
@@ -270,6 +265,7 @@ def _column(file: Path, table: Any, name: str, kind: str, size: int) -> np.ndarr
 
 
 def _typed(value: np.ndarray, kind: str) -> np.ndarray:
+    """The same numbers in the type that the data set tells, rounded where that is a coarser one."""
     with np.errstate(over="ignore", invalid="ignore"):  # what does not fit is found by who compares, or is not finite
         return value.astype(NUMBERS[kind])
 

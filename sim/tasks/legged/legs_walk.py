@@ -91,6 +91,7 @@ class LegsWalk(LegsStand):
         return card
 
     def facts(self) -> dict[str, Any]:
+        """As of one that stands, with what the commanded velocities refer to."""
         return with_commands(super().facts())
 
     def signals(self) -> tuple[Signal, ...]:

@@ -108,6 +108,7 @@ class LegsTrack(LegsStand):
     # --- the task as data -----------------------------------------------------------------------------------------
 
     def facts(self) -> dict[str, Any]:
+        """As of one that stands, with the clip (rad and m off it count as lost)."""
         lost = {"tilt_off_clip_below_rad": math.acos(TURNED), "height_off_clip_below_m": ASTRAY * self.size}
         return super().facts() | {"success": lost, "clip": self.clip_facts()}
 
