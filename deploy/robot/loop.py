@@ -13,6 +13,7 @@ off at once where the driver has one (``abandon``).
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import signal
 import sys
 import threading
@@ -70,8 +71,10 @@ class Step:
     decision: Decision
     mode: str = "live"
     """Of ``robo_rl.deploy.robot.session.MODES``."""
+    began: int = 0
+    """µs of real time, whatever clock ``time`` is of."""
     took: int = 0
-    """µs from its beginning until its command was sent."""
+    """µs of real time from its beginning until its command was sent."""
 
     @property
     def refused(self) -> str:
@@ -116,7 +119,7 @@ class Loop(Supervisor):
         self._due, self._planned_end = 0.0, float("inf")
         """s of the clock: when the last step was due, and when to stop the robot."""
         self._began = self._took = 0
-        """µs: when this step began, and how long its command took."""
+        """µs of real time: when this step began, and how long its command took."""
         self._enabling_hangs = False
         self._damage = ""
         """What is wrong with the bundle's file."""
@@ -197,6 +200,7 @@ class Loop(Supervisor):
         self._due += self.policy.contract.control_period
         self._due = max(self._due, self._seconds())  # what was missed stays missed
         self.clock.sleep(max(0.0, self._due - self._seconds()))
+        self._began = time.monotonic_ns() // 1000
         return self._at_once()
 
     def _at_once(self) -> int:
@@ -210,7 +214,6 @@ class Loop(Supervisor):
         return samples, max(given, default=NEVER if names else now)
 
     def _decide(self, now: int, proposal: Proposal | None) -> None:
-        self._began = now
         if self._seconds() >= self._planned_end:
             self.leave()
         super()._decide(now, proposal)
@@ -221,7 +224,7 @@ class Loop(Supervisor):
 
     def _write(self, command: np.ndarray | None, source: Source) -> None:
         self.driver.write(None if command is None else self.session.config.commands_by_name(command), source)
-        self._took = self._at_once() - self._began
+        self._took = time.monotonic_ns() // 1000 - self._began
 
     def _write_last(self, command: np.ndarray, source: Source) -> None:
         if not isinstance(self.driver, ForLoop) or self.driver.goes_on:
@@ -249,7 +252,8 @@ class Loop(Supervisor):
         parts += [complaint] if complaint and output.problem.reason in UNANSWERED else []
         self._steps, self._before = self._steps + 1, now
         told, mode = "; ".join(parts), self.session.mode
-        self.note(Step(now, output, told, self._steps - 1, decision.inputs, decision.state, decision, mode, self._took))
+        step = Step(now, output, told, self._steps - 1, decision.inputs, decision.state, decision, mode)
+        self.note(dataclasses.replace(step, began=self._began, took=self._took))
 
     def _late(self, now: int) -> str:
         period = 1e3 * self.policy.contract.control_period

@@ -31,6 +31,10 @@ class OrientationMonitor:
         self.period = contract.control_period
         self._last: dict[str, tuple[np.ndarray, int]] = {}
 
+    def restart(self) -> None:
+        """The robot has been put elsewhere, as by a simulator: what comes next is no jump."""
+        self._last.clear()
+
     def jump(self, samples: Mapping[str, tuple[np.ndarray, int]]) -> str:
         """A sentence if an orientation turned faster than the robot can, since the last call; else ""."""
         doubt = ""

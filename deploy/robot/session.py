@@ -73,7 +73,7 @@ class Decision:
     number: int = 0
     """Which policy proposed; negative while one takes over from another."""
     refused: str = ""
-    """Why an ARM did not enable the actuators, in the step in which that is known."""
+    """Why an ARM did not reach the gate, or did not enable the actuators, in the step in which that is known."""
 
     def record(self, mode: str, sentence: str) -> StepRecord:
         """This decision as the recorder takes it."""
@@ -201,7 +201,8 @@ class Session:
         """The gate's answer to what the policy proposes; None: it has not answered."""
         self.finish_step()
         values = {name: value for name, (value, _) in samples.items()}
-        doubt, requests = self._doubt(samples, values, requests)
+        asked = requests
+        doubt, requests = self._doubt(samples, values, asked)
         compares = self.mode in ("blend", "shadow")
         own = None if proposal is None else proposal.command
         other = self.reserve.proposal(values) if compares else None
@@ -227,7 +228,7 @@ class Session:
         memory = self._memory if proposal is None else proposal.state
         self._memory = memory
         inference, number = (0.0, self.policies.number) if proposal is None else (proposal.inference, proposal.number)
-        refusal = enabling.refusal if enabling is not None else ""
+        refusal = doubt if asked & ~requests & Request.ARM else enabling.refusal if enabling is not None else ""
         return Decision(now, given, output, send, own, memory, self.authority, inference, doubt, number, refusal)
 
     def _doubt(self, samples: Samples, values: Mapping[str, np.ndarray], requests: Request) -> tuple[str, Request]:

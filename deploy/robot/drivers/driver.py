@@ -87,6 +87,8 @@ class Settings:
     file: str = ""
     """Robot file (*.toml): what differs between two robots of a type; "": as the type comes."""
     calibration: str = ""
+    learning: bool = False
+    """Whether a learner takes the steps: episodes of a simulated robot then end when their time is over, too."""
 
 
 class Driver(Protocol):

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 REQUESTS = {"arm": "ARM", "go": "ACTIVATE", "stop": "STOP", "disarm": "DISARM", "reset": "RESET"}
 """Words of the operator, and requests of the gate."""
+PATIENCE = 1.0
+"""s of real time that a step of a simulated robot may take in place of a control period, before the policy hangs."""
 
 
 def main(
@@ -87,7 +89,8 @@ def main(
             controller), blend (from the controller to the policy), live.
         blend_time: In the mode blend, s from no authority of the policy to all.
         arm: Arm, once, as soon as all signals are there, however late; let the policy take over when the robot is in
-            its start pose. A refusal is told, and not tried again: type arm.
+            its start pose. A refusal is told, and not tried again: type arm. A simulated robot is armed again in each
+            new episode.
         seconds: How long to run.
         record: Folder in which the session is recorded.
         native: Compile the policy for this computer.
@@ -122,7 +125,7 @@ def main(
     rate = 1 / policy.contract.control_period
     if policy.runtime_note:
         say(f"onnxruntime runs it: {policy.runtime_note}", json)
-    settings = Settings(port, robot_file, calibration)
+    settings = Settings(port, robot_file, calibration, learning=learn is not None)
     robot = make(driver, policy.contract, settings)
     source = _planned(policy.contract, plan, plan_patience, plan_authority, json) if plan else None
     recorder: Any = None
@@ -138,6 +141,7 @@ def main(
         first = {**steering.setpoints({}), **first}
     timing = Timing(policy.contract.control_period)
     automatic = AutomaticStart() if arm else None
+    episodes = learn is not None or hasattr(robot, "ended")
     try:
         if learn is not None:
             first = {**nobody(policy.contract), **first}
@@ -150,7 +154,7 @@ def main(
         say(f"{driver}: {identity.robot}{', ' if details else ''}{details}; without commands it {_silent(robot)}", json)
 
         def note(step: Step) -> None:
-            timing.note(step.time, step.took)
+            timing.note(step.began, step.took)
             last[:] = [step]
             if steering is not None:
                 given.setpoints.update(steering.setpoints(loop.samples))
@@ -161,9 +165,9 @@ def main(
             if actor is not None:
                 actor.note(step.inputs, step.output, step.memory, step.mode == "live")
                 given.setpoints.update(actor.exploration())
-                after_episode(robot, loop, actor, step)
+            after_episode(robot, loop, actor, step, json)
             if automatic is not None:
-                loop.request(automatic.request(step, loop.reserve, anew=actor is not None))
+                loop.request(automatic.request(step, loop.reserve, anew=episodes))
             if step.output.events or step.refused or (automatic is not None and automatic.waiting):
                 problems = "; ".join(filter(None, (step.sentence, *robot.health().problems)))
                 waiting = automatic.waiting if automatic is not None else ""
@@ -172,9 +176,11 @@ def main(
                 )
                 say(" ".join(filter(None, (State(step.output.state).name, events, waiting or problems))), json)
 
+        clock = getattr(robot, "clock", time)  # a simulated robot waits for a busy computer
+        patience = None if clock is time else PATIENCE
         loop = Loop(
-            policy, given, note, successor=lambda: actor.successor() if actor is not None else None, mode=mode,
-            blend_time=blend_time,
+            policy, given, note, clock, patience, lambda: actor.successor() if actor is not None else None, mode,
+            blend_time,
         )  # fmt: skip
         if learn is not None:
             told, failed = partial(say, as_json=json), partial(_failed, loop, json=json)
@@ -297,16 +303,22 @@ def nobody(contract: Any) -> dict[str, Any]:
     return {**silent, **quiet(contract)}
 
 
-def after_episode(robot: Any, loop: Loop, actor: Actor, step: Step) -> None:
+def after_episode(robot: Any, loop: Loop, actor: Actor | None, step: Step, json: bool) -> None:
     """Where a simulated robot tells that its episode has ended, the policy's ends, too."""
-    from robo_rl.controllers.gate.codes import Request
+    from robo_rl.controllers.gate.codes import Request, State
+    from robo_rl.deploy.robot.logs.step_log import Flag
 
     ended, robot.ended = getattr(robot, "ended", None), None
     if ended is None:
         return
-    samples = {**loop.samples, **ended.samples}
-    values, _ = loop.reserve.flat_signals(samples, step.time)
-    actor.end(step.time, values, loop.policy.state[0], ended.flags)
+    if actor is not None:
+        samples = {**loop.samples, **ended.samples}
+        values, _ = loop.reserve.flat_signals(samples, step.time)
+        actor.end(step.time, values, loop.policy.state[0], ended.flags)
+    elif step.output.state in (State.READY, State.ACTIVE):
+        how = {Flag.SUCCEEDED: "succeeded", Flag.FAILED: "failed"}.get(ended.flags, "is over")
+        say(f"the episode {how}; the simulated robot begins another one", json)
+    loop.session.orientations.restart()
     loop.request(Request.DISARM)
 
 

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import io
+import sys
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from robo_rl.deploy.emulate.driver import make
+from robo_rl.commands.running.run import main
+from robo_rl.deploy.emulate import simulated_time
+from robo_rl.deploy.emulate.driver import SimulatedRobot, make
+from robo_rl.deploy.emulate.simulated_time import SimulatedTime
 from robo_rl.deploy.robot.drivers.driver import DriverError, Mode, Settings
 from robo_rl.learn.experience.demonstrations import contract_of
 from robo_rl.sim.robots import load_robot
@@ -38,3 +44,71 @@ def test_a_robot_of_ones_own_is_simulated_by_its_card_and_no_other(tmp_path: Pat
         make(contract, Settings())
     with pytest.raises(DriverError, match=r"other\.toml is not the robot of the contract, 'jackal'"):
         make(contract, Settings(file=str(tmp_path / "other.toml")))
+
+
+@pytest.fixture
+def fast(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Simulated time that waits for nothing, and no operator."""
+    monkeypatch.setattr(sys, "stdin", io.StringIO())
+    monkeypatch.setattr(simulated_time.time, "sleep", lambda seconds: None)
+
+
+@pytest.mark.usefixtures("fast")
+@pytest.mark.parametrize("name", ["go2-flat", "quadrotor-hover", "g1-walk", "diff-nav"])
+def test_a_policy_runs_for_as_long_as_was_asked_without_an_operator(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A walker stands until the policy takes over."""
+    assert main(Path(f"zoo:{name}"), "simulated", arm=True, seconds=6.0) == 0
+    told = capsys.readouterr().out.splitlines()
+    assert [line for line in told if line.isupper()] == ["READY ARMED", "ACTIVE ACTIVATED", "IDLE DISARMED"]
+
+
+@pytest.mark.usefixtures("fast")
+def test_after_an_episode_it_is_told_and_armed_again(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(Path("zoo:arm-reach"), "simulated", arm=True, seconds=8.0) == 0
+    told = capsys.readouterr().out
+    ends = told.count("the episode succeeded; the simulated robot begins another one")
+    assert ends
+    assert told.count("ACTIVE ACTIVATED") in (ends, ends + 1)
+    assert "FAULT" not in told
+
+
+def test_a_learner_s_episodes_have_an_end_and_others_have_none() -> None:
+    contract = contract_of(load_task("quadrotor-hover"))
+    endless, ending = make(contract, Settings()), make(contract, Settings(learning=True))
+    assert isinstance(endless, SimulatedRobot)
+    assert isinstance(ending, SimulatedRobot)
+    assert ending.env.episode_length == load_task("quadrotor-hover").spec.episode_length
+    assert endless.env.episode_length > 1e5
+
+
+def test_legs_stand_until_they_are_armed_and_go_with_the_gains_of_the_policy() -> None:
+    robot = make(contract_of(load_task("go2-flat")), Settings())
+    assert isinstance(robot, SimulatedRobot)
+    own = robot.env.plant.nominal.stiffness[0]
+    for step in range(200):
+        samples = robot.read(step * 20_000)
+        assert abs(samples["orientation"][0][:2]).max() < 0.1
+    drawn = robot.env.drawn["stiffness"][0]
+    np.testing.assert_allclose(robot.env.plant.param("stiffness")[0], 3 * drawn * own, rtol=1e-6)
+    start = {c.name: np.array(c.start, np.float32) for c in robot.task.spec.commands}
+    for step in range(25):
+        robot.write(start, Mode.HOLD)
+        robot.read(step * 20_000)
+    np.testing.assert_allclose(robot.env.plant.param("stiffness")[0], drawn * own, rtol=1e-6)
+
+
+def test_simulated_time_goes_on_in_sleep_alone_and_no_faster_than_real_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, slept, real = SimulatedTime(), [], time.monotonic()
+    monkeypatch.setattr(simulated_time.time, "monotonic", lambda: real)
+    monkeypatch.setattr(simulated_time.time, "sleep", slept.append)
+    clock = SimulatedTime()
+    before = clock.monotonic_ns()
+    clock.sleep(0.02)
+    real += 5.0  # the computer is busy
+    assert clock.monotonic_ns() - before == 20_000_000
+    clock.sleep(0.02)
+    clock.sleep(0.02)
+    assert slept == pytest.approx([0.02, 0.0, 0.02])  # what was lost is not made up for
+    assert clock.monotonic_ns() - before == 60_000_000

@@ -74,7 +74,7 @@ def test_a_quaternion_in_another_order_is_refused_at_arming() -> None:
     robot.places["orientation"] = np.array([1.0, 0.0, 0.0, 0.0])
     steps = run("live", robot, policy, 1.0)
     assert State.READY not in [step.output.state for step in steps]
-    assert any("Is its order x, y, z, w" in step.sentence or step.output.events & Event.REFUSED for step in steps)
+    assert [step.number for step in steps if "Is its order x, y, z, w" in step.refused] == [6]  # told where it is asked
 
 
 def test_an_orientation_that_jumps_in_flight_stops_the_robot() -> None:
