@@ -311,13 +311,13 @@ def after_episode(robot: Any, loop: Loop, actor: Actor | None, step: Step, json:
     ended, robot.ended = getattr(robot, "ended", None), None
     if ended is None:
         return
+    if step.output.state in (State.READY, State.ACTIVE):
+        how = {Flag.SUCCEEDED: "succeeded", Flag.FAILED: "failed"}.get(ended.flags, "is over")
+        say(f"the episode {how}; the simulated robot begins another one", json)
     if actor is not None:
         samples = {**loop.samples, **ended.samples}
         values, _ = loop.reserve.flat_signals(samples, step.time)
         actor.end(step.time, values, loop.policy.state[0], ended.flags)
-    elif step.output.state in (State.READY, State.ACTIVE):
-        how = {Flag.SUCCEEDED: "succeeded", Flag.FAILED: "failed"}.get(ended.flags, "is over")
-        say(f"the episode {how}; the simulated robot begins another one", json)
     loop.session.orientations.restart()
     loop.request(Request.DISARM)
 
