@@ -68,7 +68,13 @@ def write_page(out: Path, first: Subject, figures: dict[str, Any], plain: bool =
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
     )
-    environment.filters |= {"percent": _percent, "quantity": quantity, "spoken": spoken, "svg": svg}
+    environment.filters |= {
+        "percent": _percent,
+        "quantity": quantity,
+        "spoken": spoken,
+        "svg": svg,
+        "duration": duration,
+    }
     numbers = itertools.count()
 
     def look_into(figure: Figure) -> dict[str, Any] | None:
@@ -98,6 +104,12 @@ def rows(items: Sequence[Any], most: int = PLOTS) -> list[Sequence[Any]]:
 
 def _percent(value: float) -> str:
     return f"{100 * value:.1f} %"
+
+
+def duration(seconds: float) -> str:
+    """In the greatest unit of which there is at least one."""
+    unit, size = next((u for u in (("hours", 3600.0), ("minutes", 60.0)) if seconds >= u[1]), ("seconds", 1.0))
+    return f"{seconds / size:.1f} {unit}"
 
 
 def span(low: Numbers | float, high: Numbers | float) -> str:

@@ -38,7 +38,7 @@ from robo_rl.report.general import (
     summaries,
     write,
 )
-from robo_rl.report.page import listed, rows, span
+from robo_rl.report.page import duration, listed, rows, span
 from robo_rl.report.worst import caption, films, rerun, worst
 from robo_rl.sim.ranges import Range
 from robo_rl.sim.robots import card_types
@@ -326,3 +326,8 @@ def test_a_transfer_of_another_task_or_a_broken_file_is_refused(tmp_path: Path) 
 def test_too_few_or_too_many_episodes_are_refused(bundle_file: Path, episodes: int) -> None:
     with pytest.raises(ValueError, match="expected 20 to"):
         gather([str(bundle_file)], episodes)
+
+
+def test_what_is_short_is_not_told_as_no_hours() -> None:
+    told = [duration(seconds) for seconds in (12.0, 59.96, 60.0, 540.0, 3600.0, 90000.0)]
+    assert told == ["12.0 seconds", "60.0 seconds", "1.0 minutes", "9.0 minutes", "1.0 hours", "25.0 hours"]
