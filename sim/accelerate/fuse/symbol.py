@@ -17,6 +17,9 @@ import torch
 from robo_rl.sim.accelerate.fuse.graph import RANDOM, Graph, Node, binary, extreme, select, unary
 from robo_rl.sim.accelerate.fuse.random import uniforms
 
+NAMES = {"axis": "dim", "keepdims": "keepdim"}
+"""numpy's names of arguments, which torch takes beside its own."""
+
 
 class Symbol:
     """An array of scalar expressions, shape (1, …), that the torch functions below accept as a tensor."""
@@ -37,7 +40,8 @@ class Symbol:
         if function not in TORCH:
             name = getattr(function, "__name__", str(function))
             raise TypeError(f"fuse can't trace torch's '{name}'; supported: {sorted({f.__name__ for f in TORCH})}")
-        return TORCH[function](*args, **(kwargs or {}))
+        given = {NAMES.get(name, name): value for name, value in (kwargs or {}).items()}
+        return TORCH[function](*args, **given)
 
     def __bool__(self) -> bool:
         raise TypeError("a fused function can't branch on a tensor's value; use torch.where")

@@ -28,6 +28,7 @@ VALUES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "add": lambda a, b: torch.add(a, b) + 1.5 + a.add(2),
     "radd": lambda a, b: 1 + a + b,
     "amax": lambda a, b: torch.stack([a.amax(-1), torch.amax(b, dim=1)], -1),
+    "axis": lambda a, b: torch.stack([a, torch.sum(b, axis=-1, keepdims=True) + a], axis=1),
     "amin": lambda a, b: a.amin(-1, keepdim=True) * torch.amin(b, -1, keepdim=True),
     "cat": lambda a, b: torch.cat([a, b[:, :2], torch.cat((b, a), 1)], -1),
     "clamp": lambda a, b: a.clamp(-0.5, 0.5) + torch.clamp(b, min=0.1) + torch.clamp(a, max=b),

@@ -21,9 +21,12 @@ from robo_rl.deploy.build.export import write_bundle
 from robo_rl.deploy.robot.bundle import command_differences, greatest
 from robo_rl.evaluate.evaluation import ControllerPolicy, GraphPolicy
 from robo_rl.policy import PolicyGraph
+from robo_rl.sim.accelerate.fuse.program import Program
+from robo_rl.sim.accelerate.fuse.structure import flatten
 from robo_rl.sim.env import VecEnv
 from robo_rl.sim.robots.figures import CardError
 from robo_rl.sim.robots.multirotor import load_multirotor
+from robo_rl.sim.tasks.loading import load_task
 from robo_rl.sim.tasks.multirotor.avoiding import avoiding
 from robo_rl.sim.tasks.multirotor.room import ARRIVED, CELL, COLUMN, GRACE, MOST_COLUMNS, SECONDS, TEAM
 from robo_rl.sim.tasks.multirotor.swarm import SwarmSwap
@@ -109,6 +112,16 @@ def test_a_policy_that_has_learnt_nothing_asks_for_orca_s_velocity(env: VecEnv) 
     found = avoiding(torch.zeros(env.n, 4), signals, heading((x, y, z, w)), TASK.reach)
     assert float(expected.norm(dim=-1).median()) > 0.1
     torch.testing.assert_close(found, expected, atol=1e-4, rtol=0.0)
+
+
+@pytest.mark.parametrize("name", ["swarm-swap", "swarm-formation", "swarm-goals"])
+def test_what_a_learner_asks_of_a_task_can_be_native_code(name: str) -> None:
+    """ORCA in the policy's graph is numpy's and torch's code alike, and that of a graph of numbers."""
+    task, tensors = load_task(name), []
+    env = VecEnv(task, 1, compiled=False)
+    asked = torch.zeros(TEAM, task.action_size), env.signals(), task.first_memory(TEAM)
+    program = Program.trace(task.act, flatten(asked, tensors), tensors, TEAM)
+    assert program.results.shapes
 
 
 def test_a_hit_counts_after_the_grace_and_for_the_whole_team(env: VecEnv) -> None:
