@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from robo_rl.contract.kinds import kinds_in, of_kind
 from robo_rl.identification.estimate import Estimate
+from robo_rl.identification.recorded import require_fit
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -50,4 +51,6 @@ def find(logs: Sequence[Log], task: Task, progress: Progress = lambda done, note
     finder: Finder | None = of_kind(PACKAGE, kind)
     if finder is None:
         raise ValueError(f"{logs[0].path} is of a robot of kind '{kind}'; expected one of {list(kinds_in(PACKAGE))}")
+    for log in logs:
+        require_fit(log, task)
     return finder.find(logs, task, ITERATIONS, progress)

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from robo_rl.deploy.robot.logs.logfile import StepRecord, spans
+from robo_rl.learn.experience.recorded_values import faults
+
 if TYPE_CHECKING:
     from robo_rl.deploy.robot.logs.reader import Log
+    from robo_rl.sim.tasks import Task
 
 SIGNALS = ("orientation", "angular_velocity", "joint_position", "joint_velocity")
 OPERATOR = "linear_velocity_command"
 TARGET = "joint_position_target"
 JITTER = 0.2
 """Of a control period, by which steps may be early or late."""
+OLDEST = 1.0
+"""s that measurements may be old on average, when commands are sent."""
+UNIT = 0.1
+"""By which the length of a measured quaternion may be off."""
 FLOORS = (0.02, 0.02, 0.001, 0.1)
 """Noise of sensors whose contract tells none, as ``Record.noise``: estimates."""
 
@@ -66,6 +75,49 @@ class Part:
     """Standard deviation of each signal, 0 where the contract tells none."""
 
 
+def require_fit(log: Log, task: Task) -> None:
+    """IdentificationError unless what the task knows too is measured and commanded in its order, unit and frame."""
+    for kind in ("signals", "commands"):
+        known = {channel.name: channel for channel in getattr(task.spec, kind)}
+        for channel in getattr(log.contract, kind):
+            ours = known.get(channel.name, channel)
+            for what in ("elements", "dimensions", "unit", "frame"):
+                found, wanted = getattr(channel, what), getattr(ours, what)
+                if found != wanted:
+                    raise IdentificationError(
+                        f"{log.path}: {kind}: '{channel.name}': {what} is {found!r}; expected {wanted!r}, as "
+                        f"'{task.name}' with {task.spec.robot.name} has it"
+                    )
+
+
+def require_measured(log: Log, steps: Sequence[StepRecord], needed: Iterable[str]) -> np.ndarray:
+    """(T, N) s, stamps of the N ``needed`` signals in some steps of a log.
+
+    IdentificationError where a value of them, or what was sent, is none that a robot gives, or stamps are.
+    """
+    contract, where = log.contract, spans(log.contract)
+    signals, sent = (np.stack([getattr(step, name) for step in steps]) for name in ("signals", "sent"))
+    values = {name: signals[:, where[name]] for name in needed}
+    for fault in faults(contract.signals, {**values, "sent": sent}):
+        raise IdentificationError(f"{log.path}: step {steps[fault.first].number}: {fault.sentence}")
+    for name, value in values.items():
+        off = np.abs(np.linalg.norm(value.astype(float), axis=1) - 1)
+        if contract.signal(name).kind == "quaternion" and off.max() > UNIT:
+            number = steps[int(np.argmax(off))].number
+            raise IdentificationError(f"{log.path}: step {number}: {name} is no unit quaternion; expected one")
+    index = [i for name in values for i, signal in enumerate(contract.signals) if signal.name == name]
+    stamps = np.array([[step.stamps[i] for i in index] for step in steps]) * 1e-6
+    if (back := (np.diff(stamps, axis=0) < 0).any(1)).any():
+        number = steps[int(np.argmax(back)) + 1].number
+        raise IdentificationError(f"{log.path}: step {number}: stamps go backwards; expected times of measurement")
+    age = float(np.mean(np.array([[step.time * 1e-6] for step in steps]) - stamps))
+    if not 0.0 <= age < OLDEST:
+        raise IdentificationError(
+            f"{log.path}: measurements are {age:.3g} s old on average, by their stamps; expected 0 to {OLDEST:g} s"
+        )
+    return stamps
+
+
 def longest_part(log: Log, needed: tuple[str, ...], expected: str) -> Part:
     """The longest part of a session without a gap; IdentificationError if it has not what is needed."""
     contract = log.contract
@@ -79,13 +131,12 @@ def longest_part(log: Log, needed: tuple[str, ...], expected: str) -> Part:
     if not steps:
         raise IdentificationError(f"{log.path}: it has no control steps; expected {expected}, of at least 10 s")
     flat = np.stack([step.signals for step in steps]).astype(float)
-    cuts = np.cumsum([signal.size for signal in contract.signals])[:-1]
-    signals = dict(zip([signal.name for signal in contract.signals], np.split(flat, cuts, 1), strict=True))
-    stamps = np.array([[step.stamps[i] for i, s in enumerate(contract.signals) if s.name in needed] for step in steps])
+    used = [signal.name for signal in contract.signals if signal.name in (*needed, OPERATOR)]
+    stamps = require_measured(log, steps, [name for name in used if name in needed])
     return Part(
-        signals,
+        {name: flat[:, where] for name, where in spans(contract).items() if name in used},
         np.stack([step.sent for step in steps]).astype(float),
-        float(np.mean(times[begin:end, None] - stamps * 1e-6)),
+        float(np.mean(times[begin:end, None] - stamps)),
         {s.name: s.spread(s.noise)[0] if s.noise is not None else 0.0 for s in contract.signals},
     )
 

@@ -245,7 +245,12 @@ def test_parts_under_the_policy_without_a_gap_are_read_with_the_age_of_measureme
 
 @pytest.mark.parametrize(
     ("row", "sentence"),
-    [((0, np.nan), "no robot measures"), ((6, 0.4), "no unit quaternions"), ((8, np.inf), "no robot")],
+    [
+        ((0, np.nan), "position.x is not finite; expected -"),
+        ((1, 1e30), r"position.y is 1e\+30; expected -"),
+        ((6, 0.4), "orientation is no unit quaternion"),
+        ((8, np.inf), "linear_velocity.y is not finite"),
+    ],
 )
 def test_garbled_signals_are_refused(tmp_path: Path, row: tuple[int, float], sentence: str) -> None:
     def change(k: int, signals: np.ndarray) -> None:

@@ -16,11 +16,12 @@ from robo_rl.commands.own_robots import sysid
 from robo_rl.commands.running.record import CALM
 from robo_rl.commands.running.record import main as record_walk
 from robo_rl.contract import Network, Provenance
-from robo_rl.deploy.robot.logs.logfile import LogWriter, StepRecord
+from robo_rl.deploy.robot.logs.logfile import LogWriter, StepRecord, spans
 from robo_rl.deploy.robot.logs.reader import Log, read_log
 from robo_rl.identification import UNKNOWNS, IdentificationError, Identified, Record, faults, identify, walk
 from robo_rl.identification.estimate import Estimate, Residual, Unknown
 from robo_rl.identification.excitation import unexcited
+from robo_rl.identification.findings import find
 from robo_rl.identification.observer import Observer
 from robo_rl.sim.env import VecEnv
 from robo_rl.sim.plants.physics import Physics
@@ -63,8 +64,8 @@ def bows(seconds: float, noise: float = 0.3) -> Record:
     )  # fmt: skip
 
 
-def log(path: Path, task: str, steps: int) -> Log:
-    """A session without movement."""
+def log(path: Path, task: str, steps: int, change: tuple[str, float] | None = None) -> Log:
+    """A session without movement; with ``change`` a signal has another value in its last step."""
     made, network = Provenance("ppo", 0, 1, "0" * 64), Network((8,), "elu", False)
     contract = load_task(task).spec.contract(made, network)
     writer = LogWriter(path, contract, {"wall": "0"})
@@ -72,9 +73,13 @@ def log(path: Path, task: str, steps: int) -> Log:
     for k in range(steps):
         time = round(1e6 * contract.control_period) * (k + (1 if k > 30 else 0))  # one step is missing
         stamps = (time - 5000,) * len(contract.signals)
-        signals = np.zeros(sum(s.size for s in contract.signals))
+        signals = np.concatenate(
+            [np.eye(4)[3] if s.kind == "quaternion" else np.clip(0.0, *s.bounds) for s in contract.signals]
+        )
+        if change is not None and k == steps - 1:
+            signals[spans(contract)[change[0]]] = change[1]
         row = StepRecord(
-            time, 1000 * time, signals, stamps, contract.initial_state, command, command, None, command, {}
+            time, 1000 * time, signals, stamps, contract.initial_state, command, command, None, command, {}, number=k
         )
         writer.write(row)
     writer.close()
@@ -209,6 +214,39 @@ def test_the_longest_part_without_a_gap_is_read_with_the_age_of_its_measurements
     assert len(record) == 69  # of 100 after the gap at 31
     assert record.age == pytest.approx(0.005)
     assert record.noise == (0.02, 0.1, 0.006, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (("angular_velocity", np.nan), "angular_velocity.x is not finite; expected -"),
+        (("joint_position", 1e30), r"joint_position.FR_hip_joint is 1e\+30; expected -"),
+        (("orientation", 0.0), "orientation is no unit quaternion"),
+    ],
+)
+def test_a_value_that_no_sensor_gives_is_refused(tmp_path: Path, change: tuple[str, float], sentence: str) -> None:
+    with pytest.raises(IdentificationError, match=rf"walk\.mcap: step 99: {sentence}"):
+        walk(log(tmp_path / "walk.mcap", "go2-flat", 100, change))
+
+
+def test_stamps_that_go_backwards_or_are_years_old_are_refused(tmp_path: Path) -> None:
+    good = log(tmp_path / "walk.mcap", "go2-flat", 100)
+    for shift, sentence in ((-(10**12), "step 99: stamps go backwards"), (10**14, "s old on average, by their stamps")):
+        last = dataclasses.replace(good.steps[-1], stamps=tuple(stamp + shift for stamp in good.steps[-1].stamps))
+        with pytest.raises(IdentificationError, match=sentence):
+            walk(dataclasses.replace(good, steps=[*good.steps[:-1], last]))
+
+
+def test_joints_in_another_order_than_the_robot_s_are_refused(tmp_path: Path) -> None:
+    good = log(tmp_path / "walk.mcap", "go2-flat", 10)
+    joints = good.contract.signal("joint_position")
+    turned = tuple(
+        dataclasses.replace(signal, elements=joints.elements[::-1]) if signal.name == joints.name else signal
+        for signal in good.contract.signals
+    )
+    other = dataclasses.replace(good, contract=dataclasses.replace(good.contract, signals=turned))
+    with pytest.raises(IdentificationError, match=r"walk\.mcap: signals: 'joint_position': elements is"):
+        find([other], load_task("go2-flat"))
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from robo_rl.controllers.gate.codes import State
-from robo_rl.identification.recorded import JITTER, IdentificationError
+from robo_rl.deploy.robot.logs.logfile import spans
+from robo_rl.identification.recorded import JITTER, IdentificationError, require_measured
 
 if TYPE_CHECKING:
     from robo_rl.deploy.robot.logs.reader import Log
@@ -108,30 +109,24 @@ def _part(log: Log, begin: int, end: int, session: int) -> Flight:
     flat = np.stack([step.signals for step in steps]).astype(float)
     command = np.stack([step.sent for step in steps]).astype(float)
     top = np.array(contract.commands[0].upper)
-    if not (np.isfinite(flat).all() and np.isfinite(command).all() and (np.abs(command) <= SPEED * top).all()):
-        raise IdentificationError(f"{log.path}: it has numbers that no robot measures; expected a whole log")
-    ends = np.cumsum([0, *(signal.size for signal in contract.signals)])
-    index = {signal.name: i for i, signal in enumerate(contract.signals)}
+    stamps = require_measured(log, steps, SIGNALS)
+    if not (np.abs(command) <= SPEED * top).all():
+        raise IdentificationError(f"{log.path}: rotors were told to turn faster than {SPEED:g} times {top} rad/s")
     times = np.array([step.time for step in steps]) * 1e-6
-    stamps = np.array([[step.stamps[index[name]] for name in SIGNALS] for step in steps]) * 1e-6
     age = float(np.mean(times[:, None] - stamps))
-    if not 0.0 <= age < 1.0:
-        raise IdentificationError(f"{log.path}: measurements are {age:.3g} s old on average; expected 0 to 1 s: stamps")
-    moved = {}
+    moved, where = {}, spans(contract)
     for column, name in enumerate(SIGNALS):
-        value = flat[:, ends[index[name]] : ends[index[name]] + SIGNALS[name]]
+        value = flat[:, where[name]]
         if name == "orientation":
-            value = _continuous(value, log)
+            value = _continuous(value)
         stamp, first = np.unique(stamps[:, column], return_index=True)  # a held measurement is one
         moved[name] = np.stack([np.interp(times - age, stamp, axis) for axis in value[first].T], 1)
     moved["orientation"] /= np.linalg.norm(moved["orientation"], axis=1, keepdims=True)
     return Flight(**moved, command=command, age=age, session=session)
 
 
-def _continuous(quaternions: np.ndarray, log: Log) -> np.ndarray:
+def _continuous(quaternions: np.ndarray) -> np.ndarray:
     """(T, 4) of length 1, each with the sign that is nearer to the one before."""
     length = np.linalg.norm(quaternions, axis=1, keepdims=True)
-    if not (np.abs(length - 1) < 0.1).all():
-        raise IdentificationError(f"{log.path}: orientations are no unit quaternions; expected a whole log")
     turned = (quaternions[1:] * quaternions[:-1]).sum(1) < 0
     return quaternions / length * np.where(np.cumsum(np.concatenate([[False], turned])) % 2, -1.0, 1.0)[:, None]
