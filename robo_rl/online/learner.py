@@ -146,7 +146,8 @@ class LiveLearner:
         with open_own(self.run.folder / "metrics.jsonl", "a") as file:
             file.write(json.dumps(line) + "\n")
         for path in files(self.folder)[1:-KEPT]:
-            path.unlink(missing_ok=True)
+            if path != out:  # whatever higher numbers others have planted
+                path.unlink(missing_ok=True)
 
     def rates(self) -> dict[str, float]:
         """Minutes of robot time so far, and over the last ``WINDOW``: interventions, per step, and success."""

@@ -200,7 +200,8 @@ def test_demonstrations_that_are_not_finite_are_not_written(tmp_path: Path) -> N
     assert not (tmp_path / FILE_NAME).exists()
 
 
-def test_a_live_learner_ends_before_it_keeps_or_gives_away_what_is_not_finite(led_policy: Led, tmp_path: Path) -> None:
+def begun(led_policy: Led, tmp_path: Path) -> LiveLearner:
+    """A learner that clones, in whose folder there are a policy and an operator's steps."""
     run = Run.create(tmp_path, "quadrotor-hover", None, "bc", 0, {"hidden": (8,), "activation": "tanh"}, name="live")
     settings = BcConfig(hidden=(8,), activation="tanh", updates=1, demonstrations=digest(shown(run.folder)))
     task = load_task("quadrotor-hover")
@@ -211,6 +212,25 @@ def test_a_live_learner_ends_before_it_keeps_or_gives_away_what_is_not_finite(le
     robot(robots, led_policy[1], {k: {"flags": (0, Flag.OPERATOR)} for k in range(STEPS)})
     learner = LiveLearner(run, algorithm, robots, 1.0, lambda sentence: None)
     learner.begin()
+    return learner
+
+
+def test_planted_numbers_do_not_push_the_newest_policy_out(
+    led_policy: Led, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    learner = begun(led_policy, tmp_path)
+    monkeypatch.setattr("robo_rl.online.learner.KEPT", 2)
+    for number in (7, 8, 9):
+        (learner.folder / f"policy-99999999{number}.onnx").write_bytes(b"planted")
+    learner.publish()
+    assert learner.bundle is not None
+    assert Bundle.read(learner.bundle.path).digest == learner.bundle.digest
+
+
+def test_a_live_learner_ends_before_it_keeps_or_gives_away_what_is_not_finite(led_policy: Led, tmp_path: Path) -> None:
+    learner = begun(led_policy, tmp_path)
+    run, robots, task, algorithm = learner.run, learner.folder, learner.average.task, learner.algorithm
+    assert isinstance(algorithm, live.Cloning)
     before, policies = run.checkpoint_file.read_bytes(), sorted(robots.glob("policy-*"))
     nothing = torch.full((1, task.observation_size), math.nan)
     algorithm.add(
