@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -18,6 +19,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from robo_rl.commands.many_runs.runs import main as list_runs
 from robo_rl.files.text import loads_json, read_json
 from robo_rl.learn import new_learner
 from robo_rl.learn.config import ApgConfig
@@ -98,7 +100,8 @@ def test_a_checkpoint_that_does_not_fit_is_refused(what: str, trained: tuple[Run
 def test_a_policy_of_steps_that_are_no_number_is_refused(value: Any, run: Run, tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match=r"environment_steps is .*expected an integer"):
         planted(run, tmp_path, numbers(environment_steps=value)).policy()
-    assert Row(planted(run, tmp_path / "2", numbers(done="x")), None).update is None
+    with pytest.raises(CheckpointError, match="done is"):
+        Row(planted(run, tmp_path / "2", numbers(done="x")), None).update  # noqa: B018 (a property)
 
 
 LINE = {"update": 1, "environment_steps": 10, "reward": 0.5}
@@ -107,7 +110,8 @@ LINE = {"update": 1, "environment_steps": 10, "reward": 0.5}
 @pytest.mark.parametrize(
     "changed",
     [{"update": "1"}, {"update": None}, {"update": -1}, {"update": math.nan}, {"update": 0.5},
-     {"environment_steps": []}, {"update": True}, {"\x1b[2J": 1.0}, {"reward": "x"}, {"reward": [1]}],
+     {"environment_steps": []}, {"update": True}, {"\x1b[2J": 1.0}, {"reward": "x"}, {"reward": [1]},
+     {"reward": 1e308}],
 )  # fmt: skip
 def test_a_line_of_metrics_that_is_none_is_named_and_left_out_where_a_training_goes_on(
     changed: dict[str, Any], trained: tuple[Run, Any], tmp_path: Path
@@ -136,6 +140,48 @@ def test_millions_of_short_lines_of_metrics_are_refused_before_they_fill_the_mem
         copy.metrics()
     with pytest.raises(ValueError, match=r"metrics\.jsonl: some"), training._Log(copy, learner):
         pass
+
+
+@pytest.mark.parametrize(
+    ("changed", "sentence"),
+    [
+        ({"versions": []}, r"versions is \[\]; expected texts"), ({"versions": None}, "versions is None"),
+        ({"versions": {"torch": 2}}, "versions is"), ({"success": math.nan}, "success is nan; expected a number"),
+        ({"success": -1.0}, "success is -1.0"), ({"success": "1"}, "success is '1'"), ({"success": 5}, "success is 5"),
+        ({"reward": math.inf}, "reward is inf; expected a finite"), ({"reward": 1e308}, r"reward is 1e\+308"),
+    ],
+)  # fmt: skip
+def test_a_result_that_no_training_has_is_refused(
+    changed: dict[str, Any], sentence: str, trained: tuple[Run, Any], tmp_path: Path
+) -> None:
+    copy = Run.open(shutil.copytree(trained[0].folder, tmp_path / "run"))
+    copy.finish({"success": 0.5})
+    copy.done_file.write_text(json.dumps({**(copy.done() or {}), **changed}))
+    with pytest.raises(RunError, match=rf"done\.json: {sentence}"):
+        copy.done()
+
+
+def test_what_a_list_of_runs_refuses_is_told_below_it(
+    trained: tuple[Run, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("good", "none", "pipe", "stopped", "metrics"):
+        copy = Run.open(shutil.copytree(trained[0].folder, tmp_path / name))
+        if name != "stopped":
+            copy.finish({"success": 0.5})
+    (tmp_path / "none" / "run.json").write_text("[]")
+    (tmp_path / "pipe" / "done.json").unlink()
+    os.mkfifo(tmp_path / "pipe" / "done.json")
+    (tmp_path / "stopped" / "checkpoint.safetensors").write_bytes(b"x")
+    (tmp_path / "metrics" / "metrics.jsonl").unlink(missing_ok=True)
+    (tmp_path / "metrics" / "metrics.jsonl").mkdir()
+    assert list_runs(tmp_path, page=tmp_path / "page.html") == 1
+    told = capsys.readouterr().out
+    assert [Path(line.split()[0]).name for line in told.splitlines()[1:4]] == ["good", "metrics", "stopped"]
+    refused = [line for line in told.splitlines() if line.startswith("REFUSED: ")]
+    places = ("none/run.json", "pipe/done.json", "stopped/checkpoint.safetensors", "metrics/metrics.jsonl")
+    for place, line in zip(places, refused, strict=True):
+        assert f"{tmp_path / place}" in line
+    assert "<b>Not drawn:</b>" in (tmp_path / "page.html").read_text()
 
 
 @pytest.mark.parametrize("success", [["0.5", "0.5"], [0.5, 2.0], 7])

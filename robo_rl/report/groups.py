@@ -64,13 +64,25 @@ def _span(values: np.ndarray) -> tuple[float, float]:
     return low - room, high + room
 
 
-def learning_curves(grouped: Mapping[str, Sequence[Row]]) -> Figure | None:
+def readable_rewards(rows: Sequence[Row], refused: list[str]) -> list[list[tuple[float, float]]]:
+    """Control steps and rewards of the runs whose metrics can be read; ``refused`` gets a sentence on each other."""
+    found = []
+    for row in rows:
+        try:
+            lines = row.run.metrics()
+        except ValueError as error:
+            refused.append(str(error))
+            continue
+        found.append([(line["environment_steps"], line["reward"]) for line in lines if "reward" in line])
+    return found
+
+
+def learning_curves(grouped: Mapping[str, Sequence[list[tuple[float, float]]]]) -> Figure | None:
     """Reward over control steps: the mean of a group's runs and their range, as far as all of them have come."""
     figure = Figure(figsize=(8.2, 3.2), layout="constrained")
     plot, drawn = figure.subplots(), False
     for k, (label, rows) in enumerate(grouped.items()):
-        curves = [[(x["environment_steps"], x["reward"]) for x in row.run.metrics() if "reward" in x] for row in rows]
-        curves = [curve for curve in curves if len(curve) > 1]
+        curves = [curve for curve in rows if len(curve) > 1]
         if not curves:
             continue
         steps = np.linspace(max(c[0][0] for c in curves), min(c[-1][0] for c in curves), POINTS)
@@ -86,8 +98,12 @@ def learning_curves(grouped: Mapping[str, Sequence[Row]]) -> Figure | None:
     return figure if drawn else None
 
 
-def write_page(out: Path, title: str, rows: Sequence[Row], measure: str, lower_is_better: bool) -> None:
-    """A page of runs that needs nothing from anywhere. Groups are compared as far as their runs are done."""
+def write_page(out: Path, title: str, rows: Sequence[Row], measure: str, lower_is_better: bool) -> list[str]:
+    """A page of runs that needs nothing from anywhere. Groups are compared as far as their runs are done.
+
+    Gives a sentence on each run whose metrics can't be read: its learning curve is left out.
+    """
+    refused: list[str] = []
     grouped = groups(rows)
     done = {label: [row for row in some if row.result is not None] for label, some in grouped.items()}
     scores = {label: scores_of(some, measure) for label, some in done.items() if some}
@@ -106,7 +122,7 @@ def write_page(out: Path, title: str, rows: Sequence[Row], measure: str, lower_i
     environment.filters |= {"spoken": spoken}
     with style():
         plots = [(intervals(scores, described, measure), INTERVALS)] if scores else []
-        curves = learning_curves(grouped)
+        curves = learning_curves({label: readable_rewards(some, refused) for label, some in grouped.items()})
         if curves is not None:
             plots.append((curves, "Mean and range of the runs of each group, in training"))
         drawn = [(svg(figure), caption) for figure, caption in plots]
@@ -117,8 +133,9 @@ def write_page(out: Path, title: str, rows: Sequence[Row], measure: str, lower_i
     ]  # fmt: skip
     page = environment.get_template("groups.html").render(
         title=title, measure=measure, described=described, plots=drawn, rows=listed[:MOST_ROWS], count=len(listed),
-        warning=warning,
+        warning=warning, refused=refused,
         every_state=STATES, states=Counter(row.state for row in rows),
         figures_json=jinja2.utils.htmlsafe_json_dumps(finite({"measure": measure, "groups": described})),
     )  # fmt: skip
     write(out, page)
+    return refused

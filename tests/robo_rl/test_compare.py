@@ -122,7 +122,7 @@ def test_a_page_shows_the_state_of_all_runs_and_compares_those_that_are_done(
     runs(tmp_path / "a", 0.001, [0.1, 0.2, 0.15])
     runs(tmp_path / "b", 0.003, [0.3, 0.4])
     stopped = Run.create(tmp_path / "b", "quadrotor-hover", None, "apg", 9, {"hidden": [8], "learning_rate": 0.003})
-    stopped.checkpoint_file.write_bytes(b"")
+    checkpoint.save(stopped.checkpoint_file, {}, {"done": 3})
     for run in (stopped, *(row.run for row in found([tmp_path / "a"]))):
         lines = [{"update": k, "environment_steps": 10 * k, "reward": k + run.seed} for k in range(1, 5)]
         (run.folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
@@ -151,9 +151,8 @@ def test_a_page_of_runs_with_strange_names_has_no_elements_of_theirs(
     with pytest.raises(SystemExit) as ended:
         main(words)
     assert ended.value.code == 1
-    assert "success is '<script>'; expected a number" in capsys.readouterr().err
-    run.done_file.unlink()
-    for row in found([tmp_path]):
-        row.run.done_file.unlink(missing_ok=True)
+    assert "success is '<script>'; expected a number" in capsys.readouterr().out
+    for file in tmp_path.glob("*/done.json"):
+        file.unlink()
     told(capsys, *words)
     assert "<b>$x$" not in (tmp_path / "page.html").read_text()

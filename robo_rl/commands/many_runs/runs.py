@@ -32,8 +32,9 @@ def main(
     control steps per second, of simulation alone and with learning.
 
     A run is done, running, stopped (ended before its last update; 'robo-rl resume' goes on), or new (stopped before its
-    first checkpoint). With --json: runs, a list of run, task, robot, algorithm, seed, state, update (that a stopped run
-    goes on from), updates (in all), success, policy_digest, steps_per_second, simulation_steps_per_second.
+    first checkpoint). What can't be read is told below the list, which is of the rest; exits with 1 then. With --json:
+    refused, a list of sentences on that, and runs, a list of run, task, robot, algorithm, seed, state, update (that a
+    stopped run goes on from), updates (in all), success, policy_digest, steps_per_second, simulation_steps_per_second.
 
     Args:
         folder: Where to look; also three folders deep.
@@ -47,17 +48,27 @@ def main(
         json: Print one JSON object on the last line of stdout.
     """
     from robo_rl.console import require_place
-    from robo_rl.learn.runs.table import found
+    from robo_rl.learn.runs.checkpoint import CheckpointError
+    from robo_rl.learn.runs.table import Row, found
 
     require_place(page, "--page", ".html")
 
-    states = [(row, row.state) for row in found([folder]) if task in (None, row.run.task_name)]
+    refused: list[str] = []
+
+    def update_of(row: Row) -> int | None:
+        try:
+            return row.update
+        except CheckpointError as error:
+            refused.append(str(error))
+            return None
+
+    states = [(row, row.state) for row in found([folder], refused) if task in (None, row.run.task_name)]
     rows = [row for row, now in states if state in (None, now)]
     listed = [
         {
             "run": str(row.run.folder), "task": row.run.task_name, "robot": row.run.robot,
             "algorithm": row.run.algorithm, "seed": row.run.seed, "state": now,
-            "update": row.update if now == "stopped" else None, "updates": row.run.hyperparameters.get("updates"),
+            "update": update_of(row), "updates": row.run.hyperparameters.get("updates"),
             **{name: (row.result or {}).get(name) for name in FIGURES},
         }
         for row, now in states
@@ -83,7 +94,7 @@ def main(
 
         if not rows:
             raise ValueError(f"{folder}: no run of these; expected one or more for --page")
-        write_page(page, f"{folder.resolve().name}: {len(rows)} runs", rows, measure, lower_is_better)
+        refused += write_page(page, f"{folder.resolve().name}: {len(rows)} runs", rows, measure, lower_is_better)
         say(f"Written: {page}", json)
     done = [row for row in rows if row.result is not None]
     group = folder.resolve().name
@@ -95,8 +106,10 @@ def main(
         from robo_rl.learn.runs.trackers import to_mlflow
 
         say(f"Published at {mlflow}: {to_mlflow(done, mlflow, group)} runs", json)
-    give({"runs": listed}, json)
-    return 0
+    for sentence in refused:
+        say(f"REFUSED: {sentence}", json)
+    give({"runs": listed, "refused": refused}, json)
+    return 1 if refused else 0
 
 
 def thousands(rate: object) -> str:

@@ -35,11 +35,12 @@ from robo_rl.contract import Chunk, Flow, Network, Provenance
 from robo_rl.contract.checks import require
 from robo_rl.files import read_bytes, write
 from robo_rl.files.escaping import file_name
-from robo_rl.files.text import VALUES, fits, read_json, require_few_values
+from robo_rl.files.text import fits, read_json
 from robo_rl.learn.config import CONFIGS
 from robo_rl.learn.factory import graph_of
 from robo_rl.learn.residual import network_of, put_base
 from robo_rl.learn.runs import checkpoint
+from robo_rl.learn.runs.results import is_metric, metrics_lines, require_result
 from robo_rl.policy import PolicyGraph
 from robo_rl.sim.ranges import replaced
 from robo_rl.sim.robots import load_robot, place_of
@@ -51,10 +52,6 @@ from robo_rl.sim.tasks.loading import FILE, load_task
 
 HELD_OUT = 1 << 20
 """Seeds of evaluations begin here; those of trainings are smaller."""
-MOST_METRICS = 1 << 26
-"""Bytes of metrics.jsonl."""
-MOST_VALUES = 2_000_000
-"""Values in it, and lines: a value with its name takes 30 bytes and more."""
 SOURCE = "source"
 """The folder in a run's folder with the files of a user's own task."""
 
@@ -227,10 +224,11 @@ class Run:
 
     def done(self) -> dict[str, Any] | None:
         """What done.json holds; None while there is none, or if run.json was changed since. RunError if damaged."""
-        if not self.done_file.is_file():
+        if not self.done_file.exists():
             return None
         try:
             found = read_json(self.done_file)
+            require_result(self.done_file, found)
         except ValueError as error:
             raise RunError(f"{error}; expected a file written by 'robo-rl train'") from None
         return found if found.get("configuration_digest") == self.configuration_digest else None
@@ -245,7 +243,7 @@ class Run:
     def metrics(self) -> list[dict[str, float]]:
         """The lines of metrics.jsonl; the last may be cut off, by a kill or a full disk, and is left out then."""
         file, found = self.folder / "metrics.jsonl", []
-        if not file.is_file():
+        if not file.exists():
             return []
         for number, line in enumerate(metrics_lines(file)[:-1], 1):
             try:
@@ -254,8 +252,7 @@ class Run:
                 row = None
             counts = [row.get(name) for name in ("update", "environment_steps")] if isinstance(row, dict) else [None]
             good = all(type(count) is int and 0 <= count <= checkpoint.MOST_COUNTED for count in counts)
-            # a training that diverges writes NaN
-            if not good or not all(k.isprintable() and (isinstance(x, float) or is_number(x)) for k, x in row.items()):
+            if not good or not all(k.isprintable() and is_metric(x) for k, x in row.items()):
                 raise RunError(f"{file}, line {number}: {line[:80]!r}; expected numbers by name, one object per line")
             found.append(row)
         return found
@@ -304,13 +301,6 @@ class Run:
             source_digest=self.source_digest,
             versions=versions(),
         )
-
-
-def metrics_lines(file: Path) -> list[str]:
-    """The lines of metrics.jsonl, and what is behind the last one. ValueError where they would fill the memory."""
-    data = read_bytes(file, MOST_METRICS)
-    require_few_values(file, data, MOST_VALUES, (*VALUES, b"\n"))
-    return data.decode(errors="replace").split("\n")
 
 
 def policy_digest(tensors: Mapping[str, torch.Tensor]) -> str:

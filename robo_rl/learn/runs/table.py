@@ -38,12 +38,11 @@ class Row:
 
     @property
     def update(self) -> int | None:
-        """The update of the newest checkpoint; None where there is none, or it is damaged."""
-        try:
-            file = self.run.checkpoint_file
-            return checkpoint.require_count(file, checkpoint.load(file)[1], "done")
-        except checkpoint.CheckpointError:
+        """The update of the newest checkpoint of a run that is stopped, else None. CheckpointError if it is damaged."""
+        if self.state != "stopped":
             return None
+        file = self.run.checkpoint_file
+        return checkpoint.require_count(file, checkpoint.load(file)[1], "done")
 
     def settings(self) -> dict[str, Any]:
         """All that a run is told, but the seed."""
@@ -53,16 +52,24 @@ class Row:
         return told | more | run.hyperparameters | {f"ranges.{name}": tuple(b) for name, b in run.ranges.items()}
 
 
-def found(paths: Iterable[Path]) -> list[Row]:
-    """The runs in folders, or below them, in the order of their names. RunError if a path has none."""
+def found(paths: Iterable[Path], refused: list[str] | None = None) -> list[Row]:
+    """The runs in folders, or below them, in the order of their names. RunError if a path has none, or one is damaged.
+
+    With ``refused``, damaged ones are left out, and it gets a sentence on each.
+    """
     rows = []
     for path in paths:
         folders = [path] if (path / "run.json").is_file() else sorted(_below(path, DEEPEST))
         if not folders:
             raise RunError(f"{path}: no run in it; expected the folder of a run, of several, or of a sweep")
         for folder in folders:
-            run = Run.open(folder)
-            rows.append(Row(run, run.done()))
+            try:
+                run = Run.open(folder)
+                rows.append(Row(run, run.done()))
+            except RunError as error:
+                if refused is None:
+                    raise
+                refused.append(str(error))
     return rows
 
 

@@ -27,7 +27,8 @@ from robo_rl.files.text import fits
 from robo_rl.learn.distributed import processes
 from robo_rl.learn.finite import MOST_SKIPPED
 from robo_rl.learn.runs import checkpoint
-from robo_rl.learn.runs.folder import Run, metrics_lines
+from robo_rl.learn.runs.folder import Run
+from robo_rl.learn.runs.results import metrics_lines
 from robo_rl.policy import PolicyGraph
 from robo_rl.sim.env import VecEnv
 from robo_rl.sim.episode import LARGEST
