@@ -11,8 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from robo_rl.commands.running.doctor import main as doctor
 from robo_rl.contract import RateLaw
 from robo_rl.deploy.robot.bundle import Bundle
+from robo_rl.deploy.robot.logs.logfile import LogWriter
 from robo_rl.deploy.robot.logs.rate_loop import examine_rate_loop, rate_loop_gains
 
 CONTRACT = Bundle.read("zoo:quadrotor-rates").contract
@@ -71,6 +73,43 @@ def test_a_loop_that_is_too_slow_is_wrong_and_one_that_does_not_move_tells_nothi
     assert all("too little motion" in one.sentence for one in examine_rate_loop(CONTRACT, still))  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="expected body_rate"):
         rate_loop_gains(Bundle.read("zoo:quadrotor-hover").contract, [])
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "sentence"),
+    [
+        ("signals", math.nan, "is not always a number from -34.9"), ("signals", 1e30, "is not always a number from"),
+        ("sent", math.nan, "commands are not always finite"), ("stamps", (-1,) * len(NAMES), "go backwards"),
+        ("time", 0, "go backwards"),
+    ],
+)  # fmt: skip
+def test_a_step_that_no_robot_gives_is_wrong(name: str, value: Any, sentence: str) -> None:
+    steps = flown((20.0, 20.0, 2.4), 0.01)
+    if isinstance(value, float):
+        getattr(steps[200], name)[AT if name == "signals" else 0] = value
+    else:
+        setattr(steps[200], name, value)
+    (found,) = examine_rate_loop(CONTRACT, steps)
+    assert not found.good
+    assert sentence in found.sentence
+
+
+@pytest.mark.parametrize("ahead", [1.0, -5.0, 1e8])
+def test_stamps_of_another_clock_are_wrong(ahead: float) -> None:
+    steps = flown((20.0, 20.0, 2.4), 0.01)
+    for step in steps:
+        step.stamps = tuple(round(stamp + 1e6 * ahead) for stamp in step.stamps)
+    (found,) = examine_rate_loop(CONTRACT, steps)
+    assert not found.good
+    assert "are they of the same clock?" in found.sentence
+
+
+def test_a_log_of_another_robot_or_without_a_step_is_refused(tmp_path: Path) -> None:
+    for task, sentence in (("quadrotor-hover", "its signals and commands are"), ("quadrotor-rates", "no step in it")):
+        contract = Bundle.read(f"zoo:{task}").contract
+        LogWriter(tmp_path / f"{task}.mcap", contract, {"wall": "0"}).close()
+        with pytest.raises(ValueError, match=sentence):
+            doctor("zoo:quadrotor-rates", log=tmp_path / f"{task}.mcap")
 
 
 def test_the_emulated_px4_s_loop_is_found_in_a_flight() -> None:

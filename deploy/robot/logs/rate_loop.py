@@ -14,13 +14,15 @@ import numpy as np
 
 from robo_rl.contract import Contract, RateLaw
 from robo_rl.deploy.robot.doctor import Finding
-from robo_rl.deploy.robot.logs.logfile import StepRecord
+from robo_rl.deploy.robot.logs.logfile import StepRecord, spans
 
 COMMAND, MEASURED = "body_rate", "angular_velocity"
 DELAYS = np.arange(0.0, 0.061, 0.005)
 """s from a command's sending to the rotors, as far as it is looked for."""
 GAINS = np.geomspace(0.5, 80.0, 80)
 """1/s, 7 % apart."""
+EARLY, LATE = -0.01, 1.0
+"""s that measurements may be old in the middle, when they are used."""
 ENOUGH, MOTION = 100, 0.05
 """Steps, and rad/s rms by which the vehicle has to turn otherwise than commanded, to tell a gain by."""
 LEAST = (10.0, 10.0, 1.0)
@@ -72,8 +74,28 @@ def needed(contract: Contract) -> tuple[float, ...]:
     return law.bandwidth if isinstance(law, RateLaw) else LEAST
 
 
+def _impossible(contract: Contract, steps: Sequence[StepRecord]) -> str:
+    """Why times, stamps, rates or commands of a log are none, a sentence; "" if they may be."""
+    index = next(i for i, signal in enumerate(contract.signals) if signal.name == MEASURED)
+    times, stamps = np.array([(step.time, step.stamps[index]) for step in steps]).T
+    if (np.diff(times) <= 0).any() or (np.diff(stamps) < 0).any():
+        return "its stamps, or the times of steps, go backwards"
+    if not EARLY <= (age := float(np.median(times - stamps)) * 1e-6) <= LATE:
+        return f"by its stamps it is {age:.3g} s old; expected at most {LATE:g} s: are they of the same clock?"
+    where, (low, high) = spans(contract)[MEASURED], contract.signals[index].bounds
+    rates = np.array([step.signals[where] for step in steps])
+    if not ((rates >= low) & (rates <= high)).all():
+        return f"it is not always a number from {low.min():g} to {high.max():g} {contract.signals[index].unit}"
+    return "" if np.isfinite([step.sent for step in steps]).all() else "commands are not always finite numbers"
+
+
 def examine_rate_loop(contract: Contract, steps: Sequence[StepRecord]) -> list[Finding]:
-    """A finding for each axis: what was measured, and what the contract says that the policy needs."""
+    """A finding for each axis: what was measured, and what the contract says that the policy needs.
+
+    One alone where values, times or stamps are none that a robot gives.
+    """
+    if steps and MEASURED in spans(contract) and (sentence := _impossible(contract, steps)):
+        return [Finding(False, MEASURED, sentence)]
     findings, gains = [], rate_loop_gains(contract, steps)
     for axis, gain, least in zip("xyz", gains, needed(contract), strict=True):
         subject = f"rate loop {axis}"

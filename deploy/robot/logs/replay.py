@@ -85,7 +85,7 @@ def replay(source: str | Path | Log, bundle_path: str | Path) -> Replay:
     recorded = log.about.get("digests", log.about.get("digest", "")).split()
     same = bundle.digest in recorded
     if not same:
-        _require_same_interface(log, bundle)
+        require_same_interface(log, bundle)
     number = recorded.index(bundle.digest) if same else 0
     policy, greatest = _replay_policy(log, bundle, same, number)
     outside, first = _outside(log)
@@ -108,7 +108,9 @@ def replay(source: str | Path | Log, bundle_path: str | Path) -> Replay:
     )
 
 
-def _require_same_interface(log: Log, bundle: Bundle) -> None:
+def require_same_interface(log: Log, bundle: Bundle) -> None:
+    """BundleError unless a bundle has a log's signals and commands, in its order, units and frames."""
+
     def interface(contract: Contract) -> list[tuple]:
         channels = (*contract.signals, *contract.commands)
         return [(c.name, c.elements, c.dimensions, c.unit, c.frame) for c in channels]

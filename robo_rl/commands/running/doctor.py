@@ -15,6 +15,7 @@ from robo_rl.console import give, say
 
 if TYPE_CHECKING:
     from robo_rl.contract import Contract
+    from robo_rl.deploy.robot.bundle import Bundle
     from robo_rl.deploy.robot.doctor import Finding
     from robo_rl.deploy.robot.drivers.driver import Settings
     from robo_rl.ros.signal_check import SignalCheck
@@ -71,13 +72,14 @@ def main(
     from robo_rl.deploy.robot.doctor import Finding, examine, healthy
     from robo_rl.deploy.robot.named_values import texts_by_name
 
-    contract = Bundle.read(file).contract
+    bundle = Bundle.read(file)
+    contract = bundle.contract
     if cores and not computer:
         raise ValueError("cores are for --computer; give both")
     if not driver and (port or calibration or robot_file or repair):
         raise ValueError("--port, --calibration, --robot-file and --repair are for --driver; give its name")
     if log is not None:
-        return _log(contract, log, json)
+        return _log(bundle, log, json)
     if driver:
         from robo_rl.deploy.robot.drivers.driver import Settings
 
@@ -138,12 +140,19 @@ def _driver(
     return 0 if well else 1
 
 
-def _log(contract: Contract, log: Path, json: bool) -> int:
+def _log(bundle: Bundle, path: Path, json: bool) -> int:
     from robo_rl.deploy.robot.doctor import healthy
     from robo_rl.deploy.robot.logs.rate_loop import examine_rate_loop
     from robo_rl.deploy.robot.logs.reader import read_log
+    from robo_rl.deploy.robot.logs.replay import require_same_interface
 
-    findings = examine_rate_loop(contract, read_log(log).steps)
+    log = read_log(path)
+    require_same_interface(log, bundle)
+    if not log.steps:
+        raise ValueError(f"{path}: no step in it; expected a session of at least one")
+    if log.damage:
+        say(f"{path}: {len(log.damage)} parts can't be read; the rest is used", json)
+    findings = examine_rate_loop(bundle.contract, log.steps)
     for finding in findings:
         _tell(finding, "WRONG", json)
     well = healthy(findings)
