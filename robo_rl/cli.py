@@ -151,6 +151,12 @@ def main(arguments: list[str] | None = None) -> None:
             sys.exit(128 + signal.SIGPIPE)  # as a shell reports it
         print(terminal(f"robo-rl {name}: {_sentence(error)}"), file=sys.stderr)
         sys.exit(1)
+    except (MemoryError, RuntimeError) as error:
+        if not _lacks_memory(error):
+            raise
+        told = terminal(str(error).splitlines()[0] if str(error) else "MemoryError")
+        print(f"robo-rl {name}: there is not enough memory ({told}); expected fewer environments", file=sys.stderr)
+        sys.exit(1)
 
 
 def name_words(command: Callable[..., object]) -> None:
@@ -168,6 +174,12 @@ def _sentence(error: Exception) -> str:
     if type(error) is OSError or (isinstance(error, OSError) and type(error).__module__ == "builtins"):
         return f"{error.filename}: {error.strerror}" if error.filename and error.strerror else str(error)
     return str(error)
+
+
+def _lacks_memory(error: Exception) -> bool:
+    """Whether it is Python's, torch's or CUDA's error for memory that there is not."""
+    words = ("can't allocate memory", "out of memory")
+    return isinstance(error, MemoryError) or any(each in str(error) for each in words)
 
 
 def _nobody_reads() -> bool:

@@ -46,6 +46,8 @@ def again_and_again(file: Any, folder: Path) -> None:
     file.create_dataset("data/demo_0/actions", (1_000_000, 2), "f4", **options)
     del file["data/demo_0/obs/state"]
     file.create_dataset("data/demo_0/obs/state", (1_000_000, 2), "f4", **options)
+    for name in ("actions", "obs/state"):
+        file[f"data/demo_0/{name}"][0] = 1.0  # what is stored nowhere is refused for that
     for k in range(1, 10_000):
         file[f"data/demo_{k}"] = file["data/demo_0"]
 
@@ -106,6 +108,11 @@ HDF5: dict[str, Make] = {
     "a link to another file": demonstrations(linked), "all in another file": demonstrations(group_linked),
     "a link to itself": demonstrations(round_and_round), "numbers of another file": demonstrations(virtual),
     "wide names": demonstrations(lambda file, _: file["data"].attrs.update({"env_args": "[" * 30_000})),
+    "a rate twice": demonstrations(lambda file, _: file["data"].attrs.update(
+        {"env_args": '{"env_kwargs": {"control_freq": 20, "control_freq": 50}}'})),
+    "nothing that is stored": demonstrations(replace("actions", shape=(5, 2), dtype="f4", chunks=(5, 2))),
+    "no action": demonstrations(replace("actions", data=np.zeros((5, 0)))),
+    "integers that would be rounded": demonstrations(replace("actions", data=np.full((5, 2), (1 << 24) + 1))),
     "nothing": written("demo.hdf5", b""), "noise": written("demo.hdf5", bytes(range(256)) * 64),
     "a pipe": pipe("demo.hdf5"), "a device": device("demo.hdf5"),
     "a hole": hole("demo.hdf5", b"\x89HDF\r\n\x1a\n"),

@@ -19,6 +19,8 @@ class Bound(NamedTuple):
 
 MOST = 2**31 - 1
 Count = Annotated[int, Bound("at least 1, and below 2³¹", lambda x: 1 <= x <= MOST)]
+Robots = Annotated[int, Bound("1 to 1000000", lambda x: 1 <= x <= 1_000_000)]
+"""Simulated at once."""
 Whole = Annotated[int, Bound("at least 0, and below 2³¹", lambda x: 0 <= x <= MOST)]
 Positive = Annotated[float, Bound("a positive number", lambda x: 0.0 < x < inf)]
 NotNegative = Annotated[float, Bound("0 or a positive number", lambda x: 0.0 <= x < inf)]
@@ -86,7 +88,7 @@ class ApgConfig(Bounded):
 
     updates: Count = 110
     """Gradient steps, times the task's update scale; the learning rate falls to zero along half a cosine over them."""
-    environments: Count = 192
+    environments: Robots = 192
     """Robots simulated at once."""
     horizon: Count = 32
     """Control steps that a gradient sees."""
@@ -116,7 +118,7 @@ class PpoConfig(Bounded):
 
     updates: Count = 300
     """Iterations of collecting and learning, times the task's update scale."""
-    environments: Count = 1024
+    environments: Robots = 1024
     """Robots simulated at once."""
     horizon: Count = 32
     """Control steps collected per environment and update."""
@@ -192,7 +194,7 @@ class SacConfig(Bounded):
     """Rounds, each of ``steps`` control steps and what is learnt after each of them, times the task's update scale."""
     steps: Count = 50
     """Control steps per environment and round."""
-    environments: Count = 32
+    environments: Robots = 32
     """Robots simulated at once."""
     gradient_steps: Count = 8
     """Steps of the critics per control step of all robots."""
@@ -320,7 +322,7 @@ class DistillConfig(Bounded):
     """Normalise observations, by the teacher's mean and deviation."""
     updates: Count = 4000
     """Steps of learning, and of all robots."""
-    environments: Count = 256
+    environments: Robots = 256
     """Robots simulated at once."""
     mixed: Whole = 16
     """Past moments that join every update."""

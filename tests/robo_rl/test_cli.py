@@ -236,3 +236,20 @@ def test_a_port_that_cannot_be_is_refused_in_a_sentence(
         main([*words, "--port", port])
     assert exit.value.code == 1
     assert "; expected 1 to 65535, or 0 for any free one" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("error", [
+    MemoryError(), RuntimeError("CUDA out of memory. Tried to allocate 74 GiB"),
+    RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 80000000000 bytes"),
+])  # fmt: skip
+def test_too_little_memory_is_a_sentence(
+    error: Exception, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(*words: object, **options: object) -> None:
+        raise error
+
+    monkeypatch.setattr("tyro.cli", refuse)
+    with pytest.raises(SystemExit) as ended:
+        main(["zoo"])
+    assert ended.value.code == 1
+    assert capsys.readouterr().err.startswith("robo-rl zoo: there is not enough memory (")

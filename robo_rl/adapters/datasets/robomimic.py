@@ -8,7 +8,6 @@ data   attribute env_args: JSON, with the environment's name and its control_fre
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import re
@@ -20,7 +19,10 @@ import numpy as np
 from robo_rl.adapters.datasets import MOST_BYTES, Budget, Dataset, DatasetError, needed, read_confined, require
 from robo_rl.files import sandbox as confined
 from robo_rl.files.escaping import printable
+from robo_rl.files.text import loads_json
 
+EXACT = 1 << 24
+"""The integers up to this one are float32 numbers."""
 RATE = 20.0
 """Hz, robosuite's rate, where a file does not tell one."""
 
@@ -59,7 +61,7 @@ def _read(path: Path, h5py: Any, file: Any) -> Dataset:
             f"{path}: holds traj_0, …, as ManiSkill's files; expected robomimic's data/demo_0, data/demo_1, …"
         )
     require(isinstance(group, h5py.Group), where, "data", _kind(group), "a group of demonstrations, data/demo_0, …")
-    names = sorted((name for name in group if re.fullmatch(r"demo_\d{1,9}", name)), key=lambda name: int(name[5:]))
+    names = sorted((name for name in group if re.fullmatch("demo_[0-9]{1,9}", name)), key=lambda name: int(name[5:]))
     require(names, where, "data", sorted(group)[:5], "demo_0, demo_1, …")
     about = _about(where, group)
     episodes: list[dict[str, np.ndarray]] = []
@@ -70,8 +72,8 @@ def _read(path: Path, h5py: Any, file: Any) -> Dataset:
         demo = _inside(h5py, place, group, name)
         require(isinstance(demo, h5py.Group), place, name, type(demo).__name__, "a group")
         actions = _array(h5py, place, demo, "actions", budget)
-        at_least = "numbers (steps, actions), at least one step"
-        require(actions.ndim == 2 and len(actions), place, "actions", actions.shape, at_least)
+        at_least = "numbers (steps, actions), at least one of each"
+        require(actions.ndim == 2 and actions.size, place, "actions", actions.shape, at_least)
         steps, seen = len(actions), _inside(h5py, place, demo, "obs")
         if seen is None and "states" in demo:
             raise DatasetError(
@@ -142,7 +144,14 @@ def _array(h5py: Any, where: str, group: Any, key: str, budget: Budget) -> np.nd
     if entry.chunks is not None:
         most = math.prod(entry.chunks) * entry.dtype.itemsize
         require(most <= MOST_BYTES, where, f"{key}: chunks", entry.chunks, f"at most {MOST_BYTES} bytes each")
-    return np.asarray(entry[()])
+    stored = entry.size == 0 or entry.id.get_storage_size() > 0
+    require(stored, where, key, "declared alone", "numbers: nothing is stored, so that they would read as zeros")
+    found = np.asarray(entry[()])
+    exact = (
+        found.dtype.kind not in "iu" or found.size == 0 or max(abs(int(found.min())), abs(int(found.max()))) <= EXACT
+    )
+    require(exact, where, key, "integers that float32 rounds", f"integers of at most {EXACT}, or floats")
+    return found
 
 
 def _kind(entry: Any) -> str:
@@ -153,8 +162,8 @@ def _about(where: str, group: Any) -> tuple[str, str, float]:
     """Name of the environment, of the robot, and the rate (Hz)."""
     text = group.attrs.get("env_args", "{}")
     try:
-        told = json.loads(text)
-    except (ValueError, TypeError, RecursionError):
+        told = loads_json(text)
+    except (ValueError, TypeError):
         told = None
     require(isinstance(told, dict), where, "data: env_args", text, "a JSON object")
     chosen = told.get("env_kwargs")
