@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 import torch
 from torch import nn
 
-from robo_rl.adapters.foreign import description, statements
+from robo_rl.adapters.foreign import description, onnx_network, statements
 from robo_rl.adapters.foreign.description import AdoptionError
 from robo_rl.commands.exporting import adopt
 from robo_rl.deploy.build.verify import verify
@@ -69,6 +70,38 @@ def verified(toml: Path) -> None:
         task=f"{toml.with_name('policy_task.py')}:Policy",
     )  # fmt: skip
     assert not [failure for failure in found.failures if "rest" not in failure], found.failures
+
+
+def other_type(model: onnx.ModelProto) -> None:
+    model.graph.input[0].type.tensor_type.elem_type = onnx.TensorProto.FLOAT16
+
+
+def no_number_of_columns(model: onnx.ModelProto) -> None:
+    model.graph.input[0].type.tensor_type.shape.dim[1].dim_value = 7
+
+
+def no_rows(model: onnx.ModelProto) -> None:
+    del model.graph.input[0].type.tensor_type.shape.dim[:]
+
+
+def text_as_input(model: onnx.ModelProto) -> None:
+    model.graph.input.append(onnx.helper.make_tensor_value_info("text", onnx.TensorProto.STRING, [1]))
+
+
+@pytest.mark.parametrize("change", [other_type, no_number_of_columns, no_rows, text_as_input])
+def test_a_graph_that_onnxruntime_does_not_take_is_refused_by_file(
+    change: Callable[[onnx.ModelProto], None], tmp_path: Path
+) -> None:
+    file = tmp_path / "walk.onnx"
+    nodes = [onnx.helper.make_node("Gemm", ["obs", "w"], ["actions"])]
+    weights = [onnx.numpy_helper.from_array(np.ones((5, 2), np.float32), "w")]
+    ends = [onnx.helper.make_tensor_value_info(n, 1, [1, k]) for n, k in (("obs", 5), ("actions", 2))]
+    graph = onnx.helper.make_graph(nodes, "walk", ends[:1], ends[1:], weights)
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 18)], ir_version=9)
+    onnx_network.read(model.SerializeToString(), str(file))
+    change(model)
+    with pytest.raises(AdoptionError, match=r"walk\.onnx: it can't be read as ONNX"):
+        onnx_network.read(model.SerializeToString(), str(file))
 
 
 # --- the six ------------------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from torch import Tensor
 
 from robo_rl.adapters.foreign import onnx_memory, onnx_network, parameters
 from robo_rl.adapters.foreign.description import AdoptionError
+from robo_rl.adapters.foreign.onnx_session import ask, open_session
 from robo_rl.adapters.foreign.recurrent import Runtime
 from robo_rl.adapters.foreign.statements import Statement
 
@@ -87,7 +88,7 @@ def read(path: Path, table: Mapping[str, Any], read_bytes: Any) -> Read:
         data["gains"] = gains
     if isinstance(rate := table["pipeline"].get("frequency"), int | float):
         data["rate"] = float(rate)
-    session = onnx_network.open_session(file.data)
+    session = open_session(file.data)
     return Read(network, _Runtime(network, session), Statement("LEAPP", data, reasons))
 
 
@@ -251,7 +252,7 @@ class _Runtime:
             given = {
                 name: value.contiguous().numpy() for name, value in network.inputs(row, state).items() if name in known
             }
-            action, *states = self.session.run([network.output, *(part.after for part in network.states)], given)
+            action, *states = ask(self.session, [network.output, *(part.after for part in network.states)], given)
             actions.append(action.reshape(-1))
             kept = [part.kept(torch.from_numpy(value)) for part, value in zip(network.states, states, strict=True)]
             after += [(torch.cat(kept, 1) - network.get_buffer("first")).numpy()[0]] if kept else []

@@ -16,6 +16,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from robo_rl.adapters.foreign.description import AdoptionError
+from robo_rl.adapters.foreign.onnx_session import ask
 
 Shapes = Mapping[str, Sequence[int | None]]
 
@@ -69,7 +70,8 @@ def run(session: Any, first: str, output: str, memory: list[State], seen: np.nda
     for row, state in zip(torch.from_numpy(seen), torch.from_numpy(kept), strict=True):
         parts = state[None].split([part.size for part in memory], 1)
         given = {part.before: part.given(value).contiguous().numpy() for part, value in zip(memory, parts, strict=True)}
-        action, *states = session.run([output, *(part.after for part in memory)], {first: row[None].numpy(), **given})
+        named = [output, *(part.after for part in memory)]
+        action, *states = ask(session, named, {first: row[None].numpy(), **given})
         actions.append(action.reshape(-1))
         after.append(np.concatenate([part.kept(torch.from_numpy(value)).flatten().numpy()
                                      for part, value in zip(memory, states, strict=True)]))  # fmt: skip

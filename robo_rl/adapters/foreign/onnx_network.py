@@ -16,12 +16,12 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import onnxruntime
 import torch
 from torch import Tensor, nn
 
 from robo_rl.adapters.foreign import onnx_memory
 from robo_rl.adapters.foreign.description import AdoptionError
+from robo_rl.adapters.foreign.onnx_session import ask, open_session, zeros
 from robo_rl.adapters.foreign.recurrent import Runtime
 from robo_rl.files import sandbox as confined
 
@@ -60,29 +60,20 @@ class OnnxFile:
             return partial(onnx_memory.run, session, next(iter(self.inputs)), next(iter(self.outputs)), memory)
         first, output = next(iter(self.inputs)), next(iter(self.outputs))
         single = self.inputs[first][0] == 1
-        kinds = {"tensor(float)": np.float32, "tensor(double)": np.float64, "tensor(int64)": np.int64}
-        others = {node.name: np.zeros([d if isinstance(d, int) else 1 for d in node.shape], kinds[node.type])
-                  for node in session.get_inputs()[1:]}  # fmt: skip
+        others = zeros(session, 1)
 
         def run(seen: np.ndarray) -> np.ndarray:
             rows = [seen[i : i + 1] for i in range(len(seen))] if single else [seen]
-            return np.concatenate([session.run([output], {first: row, **others})[0] for row in rows])
+            return np.concatenate([ask(session, [output], {first: row, **others})[0] for row in rows])
 
         return run
-
-
-def open_session(data: bytes) -> Any:
-    """onnxruntime with one thread."""
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = options.inter_op_num_threads = 1
-    options.log_severity_level = 4
-    return onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
 
 
 def read(data: bytes, where: str) -> OnnxFile:
     """What is in the file; AdoptionError where it can't be read."""
     try:
         found = confined.attempt("robo_rl.adapters.foreign.onnx_network:parsed", data)
+        confined.attempt("robo_rl.adapters.foreign.onnx_session:trial", data)
     except confined.Refused as error:
         raise AdoptionError(f"{where}: it can't be read as ONNX ({error})") from None
     with np.load(io.BytesIO(found), allow_pickle=False) as arrays:
