@@ -22,8 +22,6 @@ JITTER = 0.2
 """Of a control period, by which steps may be early or late."""
 OLDEST = 1.0
 """s that measurements may be old on average, when commands are sent."""
-UNIT = 0.1
-"""By which the length of a measured quaternion may be off."""
 FLOORS = (0.02, 0.02, 0.001, 0.1)
 """Noise of sensors whose contract tells none, as ``Record.noise``: estimates."""
 
@@ -100,11 +98,6 @@ def require_measured(log: Log, steps: Sequence[StepRecord], needed: Iterable[str
     values = {name: signals[:, where[name]] for name in needed}
     for fault in faults(contract.signals, {**values, "sent": sent}):
         raise IdentificationError(f"{log.path}: step {steps[fault.first].number}: {fault.sentence}")
-    for name, value in values.items():
-        off = np.abs(np.linalg.norm(value.astype(float), axis=1) - 1)
-        if contract.signal(name).kind == "quaternion" and off.max() > UNIT:
-            number = steps[int(np.argmax(off))].number
-            raise IdentificationError(f"{log.path}: step {number}: {name} is no unit quaternion; expected one")
     index = [i for name in values for i, signal in enumerate(contract.signals) if signal.name == name]
     stamps = np.array([[step.stamps[i] for i in index] for step in steps]) * 1e-6
     if (back := (np.diff(stamps, axis=0) < 0).any(1)).any():

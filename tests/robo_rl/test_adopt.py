@@ -88,7 +88,11 @@ def text_as_input(model: onnx.ModelProto) -> None:
     model.graph.input.append(onnx.helper.make_tensor_value_info("text", onnx.TensorProto.STRING, [1]))
 
 
-@pytest.mark.parametrize("change", [other_type, no_number_of_columns, no_rows, text_as_input])
+def no_number_as_weight(model: onnx.ModelProto) -> None:
+    model.graph.initializer[0].CopyFrom(onnx.numpy_helper.from_array(np.full((5, 2), np.nan, np.float32), "w"))
+
+
+@pytest.mark.parametrize("change", [no_number_as_weight, other_type, no_number_of_columns, no_rows, text_as_input])
 def test_a_graph_that_onnxruntime_does_not_take_is_refused_by_file(
     change: Callable[[onnx.ModelProto], None], tmp_path: Path
 ) -> None:

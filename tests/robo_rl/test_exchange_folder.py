@@ -15,6 +15,7 @@ import pytest
 import torch
 
 from robo_rl.deploy.robot.bundle import Bundle
+from robo_rl.deploy.robot.logs.logfile import spans
 from robo_rl.deploy.robot.logs.step_log import Flag, Sizes, StepWriter, files
 from robo_rl.deploy.robot.runtime import Policy
 from robo_rl.deploy.robot.successors import Successors, next_file
@@ -47,6 +48,7 @@ def robot(folder: Path, bundle: Bundle, changes: dict[int, dict[str, Any]] | Non
     sizes, writer = Sizes.of(bundle.contract), StepWriter(folder, bundle.contract, pytest.fail)
     for k in range(steps):
         parts: dict[str, Any] = {name: np.full(size, 0.01, np.float32) for name, size in sizes._asdict().items()}
+        parts["signals"][spans(bundle.contract)["orientation"]] = (0.0, 0.0, 0.0, 1.0)
         other = (changes or {}).get(k, {})
         for name, (place, value) in other.items():
             if name != "flags":
@@ -62,6 +64,7 @@ def robot(folder: Path, bundle: Bundle, changes: dict[int, dict[str, Any]] | Non
     [
         ({"signals": (0, math.nan)}, "step 9: position.x is not finite; expected -100 to 100"),
         ({"signals": (1, 1e6)}, r"step 9: position.y is 1e\+06; expected -100 to 100"),
+        ({"signals": (6, 0.5)}, "step 9: orientation has the length 0.5; expected a unit quaternion"),
         ({"signals": (3, 2.0)}, "step 9: orientation.x is 2; expected -1.01 to 1.01"),
         ({"memory": (0, math.inf)}, "step 9: .* is not finite"),
         ({"memory": (-1, 1e9)}, r"step 9: .* is 1e\+09; expected -1e\+06 to 1e\+06"),
@@ -171,6 +174,7 @@ def shown(folder: Path, **changes: float) -> Path:
         "next_observation": torch.zeros(count, task.observation_size),
         "episode": torch.zeros(count, dtype=torch.int64),
         **{SIGNAL + s.name: torch.zeros(count, *s.dimensions) for s in task.spec.signals},
+        SIGNAL + "orientation": torch.eye(4)[3].expand(count, 4).contiguous(),
     }  # fmt: skip
     for name, value in changes.items():
         tensors[name if name in tensors else SIGNAL + name].view(count, -1)[7, 0] = value

@@ -248,7 +248,7 @@ def test_parts_under_the_policy_without_a_gap_are_read_with_the_age_of_measureme
     [
         ((0, np.nan), "position.x is not finite; expected -"),
         ((1, 1e30), r"position.y is 1e\+30; expected -"),
-        ((6, 0.4), "orientation is no unit quaternion"),
+        ((6, 0.4), "orientation has the length .*expected a unit quaternion"),
         ((8, np.inf), "linear_velocity.y is not finite"),
     ],
 )

@@ -11,6 +11,7 @@ import torch
 
 from robo_rl.deploy.robot.actor import INTERVENTION
 from robo_rl.deploy.robot.bundle import Bundle
+from robo_rl.deploy.robot.logs.logfile import spans
 from robo_rl.deploy.robot.logs.step_log import Flag, Sizes, StepWriter
 from robo_rl.deploy.robot.runtime import Policy
 from robo_rl.deploy.robot.successors import Successors, files, number_of
@@ -126,6 +127,7 @@ def test_transitions_are_what_happened(graph: InterventionPolicy, first: Bundle,
     contract, sizes = first.contract, Sizes.of(first.contract)
     writer, rng = StepWriter(tmp_path, contract, pytest.fail), np.random.default_rng(0)
     signals = rng.uniform(-0.1, 0.1, (9, sizes.signals)).astype(np.float32)
+    signals[:, spans(contract)["orientation"]] = (0.0, 0.0, 0.0, 1.0)
     memory = rng.uniform(-1, 1, (9, sizes.memory)).astype(np.float32)
     last = Flag.LAST | Flag.SUCCEEDED
     flags = [Flag.NONE, Flag.OPERATOR, Flag.OPERATOR, Flag.NONE, last, Flag.NONE, Flag.NONE, Flag.NONE, Flag.NONE]

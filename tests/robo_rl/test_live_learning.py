@@ -15,6 +15,7 @@ from torch import Tensor
 from robo_rl.commands.training.learn import main
 from robo_rl.deploy.build.export import read_parameters
 from robo_rl.deploy.robot.bundle import Bundle
+from robo_rl.deploy.robot.logs.logfile import spans
 from robo_rl.deploy.robot.logs.step_log import Flag, Sizes, StepWriter
 from robo_rl.learn.experience.demonstrations import Transitions
 from robo_rl.learn.runs.folder import Run
@@ -64,9 +65,11 @@ def run(tmp_path: Path, led_policy: tuple[InterventionPolicy, Bundle]) -> Run:
     shutil.copy(led_policy[1].path, folder)
     contract = led_policy[1].contract
     writer, sizes = StepWriter(folder, contract, pytest.fail), Sizes.of(contract)
+    signals, memory, commands = (np.full(size, 0.01, np.float32) for size in sizes)
+    signals[spans(contract)["orientation"]] = (0.0, 0.0, 0.0, 1.0)
     for k in range(STEPS + 2):
         flags = {19: Flag.OPERATOR, 20: Flag.LAST | Flag.SUCCEEDED}.get(k, Flag.NONE)
-        writer.add(k, k, flags, "", *(np.full(size, 0.01, np.float32) for size in sizes))
+        writer.add(k, k, flags, "", signals, memory, commands)
     writer.close()
     return made
 

@@ -95,7 +95,11 @@ def parsed(data: bytes) -> bytes:
     for tensor in graph.initializer:
         if tensor.data_location == onnx.TensorProto.EXTERNAL:
             raise ValueError(f"the weights '{tensor.name}' are in another file; expected them in the .onnx itself")
-        weights[tensor.name] = numpy_helper.to_array(tensor)
+        weights[tensor.name] = found = numpy_helper.to_array(tensor)
+        if (
+            found.size > 1 and found.dtype.kind == "f" and not np.isfinite(found).all()
+        ):  # limits of Clip may be infinite
+            raise ValueError(f"the weights '{tensor.name}' have numbers that are not finite")
     nodes = []
     for node in graph.node:
         if node.domain not in ("", "ai.onnx"):

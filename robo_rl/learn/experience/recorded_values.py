@@ -1,7 +1,8 @@
 """One check for all values that were recorded elsewhere and are to be learnt from: steps, demonstrations, data sets.
 
-They are finite, within the ranges of the contract that they were recorded under, and nowhere beyond what a robot's
-numbers may be (``robo_rl.sim.episode.LARGEST``): one wrong value, once learnt from, is in all weights for good.
+They are finite, within the ranges of the contract that they were recorded under, quaternions of length 1, and nowhere
+beyond what a robot's numbers may be (``robo_rl.sim.episode.LARGEST``): one wrong value, once learnt from, is in all
+weights for good.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from numpy.typing import NDArray
 from robo_rl.contract import Signal
 from robo_rl.sim.episode import LARGEST
 
+UNIT = 0.1
+"""By which the length of a measured quaternion may be off."""
 OPERATOR = "operator"
 """The source of signals that people send, which no sensor's range bounds."""
 
@@ -46,3 +49,8 @@ def faults(signals: Sequence[Signal], values: Mapping[str, NDArray[np.float32]])
             found = flat[row, place]
             what = f"{found:g}" if np.isfinite(found) else "not finite"
             yield Fault(rows, row, f"{name}{label} is {what}; expected {low:g} to {high:g}")
+        elif name in ranges and ranges[name].kind == "quaternion":
+            length = np.linalg.norm(flat.astype(float), axis=1)
+            if (rows := np.abs(length - 1) > UNIT).any():
+                row = int(np.argmax(rows))
+                yield Fault(rows, row, f"{name} has the length {length[row]:.3g}; expected a unit quaternion")

@@ -13,6 +13,7 @@ from robo_rl.commands.training.learn import main, opened
 from robo_rl.controllers.gate.config import GateConfig
 from robo_rl.deploy.robot.actor import EXPLORATION, INTERVENTION, MOST_NOISE, Actor
 from robo_rl.deploy.robot.bundle import Bundle
+from robo_rl.deploy.robot.logs.logfile import spans
 from robo_rl.deploy.robot.logs.step_log import Flag, Sizes, StepWriter
 from robo_rl.deploy.robot.runtime import Policy
 from robo_rl.learn.config import SacConfig
@@ -47,6 +48,7 @@ def folder(task: Task, tmp_path: Path) -> Path:
         "observation": seen, "action": torch.zeros(SHOWN, task.action_size), "reward": ended - 0.25, "ended": ended,
         "next_observation": seen, "episode": torch.zeros(SHOWN, dtype=torch.int64),
         **{SIGNAL + s.name: torch.zeros(SHOWN, *s.dimensions) for s in task.spec.signals},
+        SIGNAL + "orientation": torch.eye(4)[3].expand(SHOWN, 4).contiguous(),
     }  # fmt: skip
     write(tmp_path / FILE_NAME, task, told)
     return tmp_path
@@ -112,6 +114,7 @@ def test_steps_of_a_robot_go_into_both_buffers_as_they_should(
     contract, sizes, rng = bundle.contract, Sizes.of(bundle.contract), np.random.default_rng(0)
     ends = {120: Flag.SUCCEEDED, 200: Flag.FAILED, 299: Flag.NONE}
     signals = rng.uniform(-0.1, 0.1, (300, sizes.signals)).astype(np.float32)
+    signals[:, spans(contract)["orientation"]] = (0.0, 0.0, 0.0, 1.0)
     memory = rng.uniform(-2.0, 2.0, (300, sizes.memory)).astype(np.float32)
     writer = StepWriter(folder, contract, pytest.fail)
     for k in range(300):
@@ -198,7 +201,8 @@ def test_a_killed_learner_goes_on_with_the_steps_in_files(
     (robot / "policy-000001.onnx").write_bytes(exploring_policy[1].path.read_bytes())
     writer, sizes = StepWriter(robot, exploring_policy[1].contract, pytest.fail), Sizes.of(exploring_policy[1].contract)
     for k in range(51):
-        values = (np.full(size, 0.01 * k, np.float32) for size in sizes)
+        values = [np.full(size, 0.01 * k, np.float32) for size in sizes]
+        values[0][spans(exploring_policy[1].contract)["orientation"]] = (0.0, 0.0, 0.0, 1.0)
         writer.add(k, k, Flag.OPERATOR if k < 5 else Flag.NONE, "", *values)
     writer.close()
 
