@@ -21,7 +21,7 @@ MOST_VALUES = 2_000_000
 LARGEST = float(torch.finfo(torch.float32).max)
 
 
-def is_metric(value: object) -> bool:
+def is_metric(value: Any) -> bool:
     """Whether it is a number as a training writes it: of 32 bits, or NaN or infinite, where it diverged."""
     return (isinstance(value, float) or is_number(value)) and not LARGEST < abs(value) < math.inf
 
