@@ -7,6 +7,7 @@ their networks run in their own runtime.
 from __future__ import annotations
 
 import json
+import math
 import sys
 from collections import deque
 from collections.abc import Callable
@@ -19,7 +20,7 @@ import pytest
 import torch
 from torch import nn
 
-from robo_rl.adapters.foreign import description, onnx_network, statements
+from robo_rl.adapters.foreign import adopting, description, onnx_network, statements
 from robo_rl.adapters.foreign.description import AdoptionError
 from robo_rl.commands.exporting import adopt
 from robo_rl.deploy.build.verify import verify
@@ -106,6 +107,12 @@ def test_a_graph_that_onnxruntime_does_not_take_is_refused_by_file(
     change(model)
     with pytest.raises(AdoptionError, match=r"walk\.onnx: it can't be read as ONNX"):
         onnx_network.read(model.SerializeToString(), str(file))
+
+
+@pytest.mark.parametrize("robot", [1, [], {}, True, math.nan])
+def test_a_robot_that_is_no_text_is_refused(robot: Any) -> None:
+    with pytest.raises(AdoptionError, match=r"robot is .*; expected a robot's name"):
+        adopting._joints_of(robot)
 
 
 # --- the six ------------------------------------------------------------------------------------------------

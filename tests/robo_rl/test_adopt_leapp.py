@@ -133,6 +133,7 @@ def test_a_leapp_bundle_becomes_one_of_ours(tmp_path: Path, monkeypatch: Any, ca
     ("state/joint/velocity", "state/joint/effort", "is of the kind state/joint/effort; expected one"),
     ("sha256sum: ", "sha256sum: 0", "sha256sum is 0.*it is not the exported file"),
     ("model_path: walk.onnx", "model_path: ../walk.onnx", "expected an ONNX file beside it"),
+    ("name: joint_pos_target", "name: null", "its graph has no output 'None'; expected one of"),
     ("target/joint/position", "target/joint/torques", "expected one of the kind target/joint/position"),
     ("- - x\n        - y\n        - z", "- - z\n        - y\n        - x",
      r"robot_root_ang_vel_b' has the elements .*expected x, y, z"),

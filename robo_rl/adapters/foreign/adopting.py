@@ -230,9 +230,11 @@ def _merge(data: dict[str, Any], more: Mapping[str, Any]) -> None:
             data[key] = value
 
 
-def _joints_of(robot: str) -> tuple[str, ...] | None:
+def _joints_of(robot: object) -> tuple[str, ...] | None:
     if robot == BLANK:
         return None
+    if not isinstance(robot, str):
+        raise AdoptionError(f"robot is {str(robot)[:100]}; expected a robot's name, or the path of a card")
     from robo_rl.sim.robots.legged import load_legged
 
     return load_legged(robot).joint_names

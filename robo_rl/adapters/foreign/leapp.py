@@ -67,6 +67,8 @@ def read(path: Path, table: Mapping[str, Any], read_bytes: Any) -> Read:
     if len(targets) != 1:
         kinds = {k: given.get("kind") for k, given in outputs.items()}
         raise AdoptionError(f"{path}: its outputs are {kinds}; expected one of the kind {TARGET}")
+    if targets[0] not in file.outputs:
+        raise AdoptionError(f"{path}: its graph has no output {targets[0]!r}; expected one of {list(file.outputs)}")
     states = [
         state
         for before, after in feedback.items()
