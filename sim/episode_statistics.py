@@ -40,6 +40,8 @@ class EpisodeStatistics:
         self._lengths = torch.zeros(env.episode_steps // self._each + 1, dtype=torch.float64)
         self._causes: dict[str, float] = {}
         self._examined, self._calls, self._diverged = 0.0, SAMPLED, 0
+        self._finite = [name for name, value in env.truth().items() if value.isfinite().all()]
+        """Not what a room's walls are padded with."""
         self._before = self._running()
 
     def _running(self) -> Tensor:
@@ -65,7 +67,7 @@ class EpisodeStatistics:
         self._calls = 0
         truth = self.env.truth(failed)
         causes = self.env.task.failures(truth)
-        size = torch.stack([value.flatten(1).abs().sum(-1) for value in truth.values()]).sum(0)
+        size = torch.stack([truth[name].flatten(1).abs().sum(-1) for name in self._finite]).sum(0)
         causes = {**causes, "state not finite": ~torch.isfinite(size)}
         if self.env.team == 1:
             causes["other"] = ~torch.stack(list(causes.values())).any(0)

@@ -39,6 +39,7 @@ def test_terms_add_up_to_the_mean_reward_and_ends_are_counted(task: str) -> None
         timeout = sum(int(step.timeout.sum()) for step in steps)
         assert told.get("episode/success", 0.0) == pytest.approx(won / ended)
         assert told["episode/timeout"] == pytest.approx(timeout / ended)
+    assert told["episode/diverged"] == told.get("failure/state not finite", 0.0) == 0.0
 
 
 def test_the_next_reading_is_of_what_came_since() -> None:
