@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from robo_rl.deploy.emulate.crazyflie import TICK
 from robo_rl.deploy.emulate.crazyflie.wire import RadioWire
+from robo_rl.deploy.robot.ports import opening
 
 LONGEST = 0.1
 """s that it moves on at once: after a pause of this computer it does not jump."""
@@ -17,8 +18,11 @@ LEFT = 3.0
 """s of silence after which another client may have the link."""
 
 
-def serve(wire: RadioWire, port: int, each: Callable[[float], None], seconds: float = float("inf")) -> None:
-    """For some seconds; ``each(s)`` is called with the time since then.
+def serve(
+    wire: RadioWire, port: int, each: Callable[[float], None], seconds: float = float("inf"),
+    announce: Callable[[], None] = lambda: None,
+) -> None:  # fmt: skip
+    """For some seconds; ``each(s)`` is called with the time since then, ``announce()`` once it listens.
 
     It answers one client, until that has sent nothing for ``LEFT``: a radio has one owner.
     """
@@ -27,7 +31,9 @@ def serve(wire: RadioWire, port: int, each: Callable[[float], None], seconds: fl
     peer: tuple[str, int] | None = None
     heard = begun
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as line:
-        line.bind(("127.0.0.1", port))
+        with opening(port, "give another one by --port"):
+            line.bind(("127.0.0.1", port))
+        announce()
         line.settimeout(TICK)
         while last - begun < seconds:
             came: list[bytes] = []

@@ -22,6 +22,7 @@ from robo_rl.deploy.emulate.plans.faults import FAULTS, METADATA
 from robo_rl.deploy.robot.bundle import Bundle
 from robo_rl.deploy.robot.plans.msgpack import MessageError, pack, unpack
 from robo_rl.deploy.robot.plans.terms import Terms
+from robo_rl.deploy.robot.ports import opening
 from robo_rl.learn.experience.demonstrations import contract_of
 from robo_rl.sim.tasks.planned import SUFFIX
 
@@ -111,7 +112,9 @@ def serve(
     """For some seconds, at a port of 127.0.0.1; 0: a free one, which ``announce`` is told. ``each`` is called with the
     time since then (s).
     """
-    with listen(server.serve, "127.0.0.1", port, compression=None, ping_interval=None, close_timeout=0.1) as listener:
+    with opening(port, "give another one by --port"):
+        listener = listen(server.serve, "127.0.0.1", port, compression=None, ping_interval=None, close_timeout=0.1)
+    with listener:
         thread = threading.Thread(target=listener.serve_forever, daemon=True)
         thread.start()
         announce(int(listener.socket.getsockname()[1]))

@@ -13,6 +13,7 @@ from robo_rl.deploy.emulate.ur.rtde import Controller
 from robo_rl.deploy.emulate.ur.wire import UrWire
 from robo_rl.deploy.robot.drivers.rtde import messages as m
 from robo_rl.deploy.robot.drivers.rtde.link import AT_ONCE, PROGRAMS
+from robo_rl.deploy.robot.ports import opening
 
 LONGEST = 0.1
 """s that it moves on at once: after a pause of this computer it does not jump."""
@@ -23,13 +24,11 @@ PROGRAM = 1 << 16
 def serve(
     wire: UrWire, host: str, announce: Callable[[], None], each: Callable[[float], None], seconds: float = float("inf")
 ) -> None:
-    """For some seconds. ``announce()`` is called once it listens, ``each(s)`` with the time since then. OSError where
-    the ports are taken.
+    """For some seconds. ``announce()`` is called once it listens, ``each(s)`` with the time since then. ValueError
+    where one of the ports is taken.
     """
     with contextlib.ExitStack() as open_ones:
-        exchanges, programs = (
-            open_ones.enter_context(socket.create_server((host, port))) for port in (m.PORT, PROGRAMS)
-        )
+        exchanges, programs = (_listen(host, port, open_ones) for port in (m.PORT, PROGRAMS))
         exchanges.setblocking(False)
         programs.setblocking(False)
         announce()
@@ -58,6 +57,11 @@ def serve(
         finally:
             for line in (*lines, *texts):
                 line.close()
+
+
+def _listen(host: str, port: int, open_ones: contextlib.ExitStack) -> socket.socket:
+    with opening(port, "give the emulated robot another address: --address 127.0.0.2"):
+        return open_ones.enter_context(socket.create_server((host, port)))
 
 
 def _accepted(listening: socket.socket) -> socket.socket | None:

@@ -274,8 +274,7 @@ def _serve_crazyflie(wire: Any, begin: Any, port: int, seconds: float, json: boo
     from robo_rl.deploy.emulate.crazyflie.serve import serve
 
     uri = f"udp://127.0.0.1:{port}"
-    say(f"an emulated Crazyflie is at {uri}, on the ground", json)
-    serve(wire, port, begin, seconds)
+    serve(wire, port, begin, seconds, lambda: say(f"an emulated Crazyflie is at {uri}, on the ground", json))
     place = wire.vehicle.truth["position"].tolist()
     return {"port": uri, "position": place, "armed": wire.vehicle.supervisor.armed}
 

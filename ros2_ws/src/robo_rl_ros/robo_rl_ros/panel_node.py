@@ -27,6 +27,7 @@ from std_srvs.srv import Trigger
 
 import robo_rl.viewer
 from robo_rl.contract import Contract
+from robo_rl.deploy.robot.ports import opening
 from robo_rl.deploy.robot.supervisor import SignalSafeEvent
 from robo_rl.ros import quality
 from robo_rl.ros.gate_topic import listen_to_gate
@@ -311,7 +312,9 @@ def main(arguments: list[str] | None = None) -> None:
         going.set()
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: going.clear())
-        with Viewer(panel, port, access) as server:
+        with opening(port, "give another one by --parameter port:=8081"):
+            viewer = Viewer(panel, port, access)
+        with viewer as server:
             if access.view_token:
                 print(f"to view, and to stop: {access.url(server.port, Role.VIEW)}", flush=True)
             print(f"the panel is at {server.url}   (Ctrl-C ends it)", flush=True)
