@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import math
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -296,3 +297,12 @@ def test_a_diverged_flight_is_a_failure_and_poisons_no_other(hover: Task) -> Non
     assert flights.duration[3] == pytest.approx(0.01)
     others = np.arange(8) != 3
     np.testing.assert_array_equal(flights.duration[others], clean.duration[others])
+
+
+def test_an_error_without_an_episode_to_take_it_from_is_said_once() -> None:
+    from robo_rl.commands.looking.evaluate import _described
+
+    measure = Measure("path_left", "m", "end", 0.1)
+    nothing = {measure.key: math.nan, measure.tail_key: math.nan}
+    assert _described(measure, nothing).count("no episode without failure") == 1
+    assert "95 % of episodes below 2.000 m" in _described(measure, {measure.key: 1.0, measure.tail_key: 2.0})

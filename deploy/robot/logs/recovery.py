@@ -26,6 +26,7 @@ LARGEST_CHUNK, LARGEST_METADATA = 1 << 25, 1 << 23
 """Bytes, those of a chunk decompressed."""
 RATIO, FREE = 60, 1 << 25
 """A file may decompress to this many times its size, and to ``FREE`` bytes in any case."""
+CUT = "cut off, or still being recorded"
 
 
 @dataclass(frozen=True)
@@ -194,7 +195,7 @@ def _damage(data: mmap.mmap, pieces: list[Piece], ended: bool) -> list[Damage]:
             at += HEAD + length
         if at < end:
             cut = end == last and not ended
-            damage.append(Damage(at, end, "cut off" if cut else "damaged"))
+            damage.append(Damage(at, end, CUT if cut else "damaged"))
     if not ended and not (damage and damage[-1].end == last):
-        damage.append(Damage(last, last, "cut off"))
+        damage.append(Damage(last, last, CUT))
     return damage

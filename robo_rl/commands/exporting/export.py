@@ -13,6 +13,7 @@ from robo_rl.console import give, say, say_next
 from robo_rl.files.escaping import shell_word
 from robo_rl.zoo import located
 
+EXPORTING = "exporting (torch takes some seconds to load its exporter)"
 SUFFIX = "-plans"
 """As ``robo_rl.sim.tasks.planned`` has it, which takes a while to import."""
 
@@ -59,7 +60,7 @@ def main(
         beside = "; the library of --native is put beside it" if native else ""
         raise ValueError(f"--out {out}: expected the name of the bundle to write, which ends with .onnx{beside}")
     if str(run).endswith(SUFFIX) and not run.exists():
-        bundle = _following(str(run), out, robot)
+        bundle = _following(str(run), out, robot, json)
     else:
         bundle = _renewed(run, out, task, robot) if located(run).suffix == ".onnx" else _exported(run, out, json)
     if collision is not None:
@@ -111,7 +112,7 @@ def _library(bundle: Bundle, machine: str, json: bool, out: Path | None = None) 
 
 
 def _exported(run: Path, out: Path | None, json: bool) -> Bundle:
-    say("exporting (torch takes some seconds to load its exporter)", json)
+    say(EXPORTING, json)
     from robo_rl.deploy.build.export import export
     from robo_rl.learn.runs.folder import Run
 
@@ -119,7 +120,8 @@ def _exported(run: Path, out: Path | None, json: bool) -> Bundle:
     return export(policy, provenance, out or run / "policy.onnx")
 
 
-def _following(name: str, out: Path | None, robot: str | None) -> Bundle:
+def _following(name: str, out: Path | None, robot: str | None, json: bool) -> Bundle:
+    say(EXPORTING, json)
     from robo_rl.deploy.build.plans import export_follower
     from robo_rl.sim.tasks.loading import load_task
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -152,7 +153,7 @@ def _described(measure: Measure, result: dict[str, Any]) -> str:
     from robo_rl.evaluate.evaluation import quantity
 
     error = quantity(result[measure.key], measure.unit)
-    if measure.over == "rms":
+    if measure.over == "rms" or math.isnan(result[measure.key]):
         return f"{error}  {measure.described}"
     return f"{error}  {measure.described}; 95 % of episodes below {quantity(result[measure.tail_key], measure.unit)}"
 
