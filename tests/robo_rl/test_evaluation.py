@@ -29,7 +29,7 @@ from robo_rl.learn.runs.folder import Run
 from robo_rl.sim.env import VecEnv
 from robo_rl.sim.plants.multirotor import MultirotorPlant
 from robo_rl.sim.ranges import Range
-from robo_rl.sim.tasks import Task
+from robo_rl.sim.tasks import Measure, Task
 from robo_rl.sim.tasks.loading import load_task
 from robo_rl.sim.tasks.multirotor.quadrotor import QuadrotorHover
 
