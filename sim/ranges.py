@@ -49,6 +49,11 @@ class Range:
             if not low <= high:
                 raise ValueError(f"range {name} is {(low, high)}; expected (low, high) with low <= high")
 
+    def heading(self, name: str) -> str:
+        """Name, unit and bounds of training, for people: "delay, s (trained on 0 to 0.02)"."""
+        low, high = self.end
+        return f"{name}{f', {self.unit}' if self.unit else ''} (trained on {low:g} to {high:g})"
+
     @classmethod
     def fixed(cls, low: float, high: float, count: int | None = None, unit: str = "") -> Range:
         """The same bounds at every level."""

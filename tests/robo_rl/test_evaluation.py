@@ -306,3 +306,14 @@ def test_an_error_without_an_episode_to_take_it_from_is_said_once() -> None:
     nothing = {measure.key: math.nan, measure.tail_key: math.nan}
     assert _described(measure, nothing).count("no episode without failure") == 1
     assert "95 % of episodes below 2.000 m" in _described(measure, {measure.key: 1.0, measure.tail_key: 2.0})
+
+
+def test_a_sweep_says_units_and_bounds_of_training(capsys: pytest.CaptureFixture[str]) -> None:
+    from robo_rl.commands.looking.evaluate import _say_sweep
+
+    task = load_task("quadrotor-hover")
+    figures = dict.fromkeys((measure.key for measure in task.measures), 1.0)
+    _say_sweep(task, "no failure", {"delay": [{"value": 0.03, "success": 0.5, **figures}]}, json=False)
+    heading, row = capsys.readouterr().out.splitlines()
+    assert heading == "  delay, s (trained on 0 to 0.02)"
+    assert row.split()[:4] == ["0.03", "no", "failure", "50.00%"]

@@ -16,7 +16,7 @@ from robo_rl.console import give, say
 if TYPE_CHECKING:
     from robo_rl.evaluate.evaluation import Conditions
     from robo_rl.policies.loading import Loaded
-    from robo_rl.sim.tasks import Measure
+    from robo_rl.sim.tasks import Measure, Task
 
 
 def main(
@@ -67,7 +67,7 @@ def main(
         workers: Processes for --grid; the results are the same for any number.
         heat_map: Picture of the success rate over the grid's first two ranges (*.png, *.svg).
         against: Another target; a sequential test (AdaStop) decides which one has the smaller error by the
-            task's last measure.
+            task's last measure, in blocks of 100 episodes, whatever --episodes is.
         json: Print one JSON object on the last line of stdout.
     """
     from robo_rl.evaluate.decision_rate import decision_rates, require_every
@@ -110,7 +110,8 @@ def main(
     if sweep:
         few = Conditions(max(200, episodes // 4), seed, seconds, fixed)
         result["sweep"] = run_sweep(loaded.task, loaded.policy, perturbations(loaded.task), few)
-        _say_sweep(loaded.task.measures, result["sweep"], json)
+        say(f"  one range at a time, {few.episodes} episodes per value", json)
+        _say_sweep(loaded.task, name, result["sweep"], json)
     if every:
         result["decision_rates"] = decision_rates(loaded.task, loaded.policy, every, conditions)
         _say_rates(loaded.task.measures, result["decision_rates"], json)
@@ -158,13 +159,13 @@ def _described(measure: Measure, result: dict[str, Any]) -> str:
     return f"{error}  {measure.described}; 95 % of episodes below {quantity(result[measure.tail_key], measure.unit)}"
 
 
-def _say_sweep(measures: Sequence[Measure], table: dict[str, list[dict[str, float]]], json: bool) -> None:
+def _say_sweep(task: Task, success: str, table: dict[str, list[dict[str, float]]], json: bool) -> None:
     from robo_rl.evaluate.evaluation import shown
 
     for name, rows in table.items():
-        say(f"  {name}", json)
+        say(f"  {task.spec.ranges[name].heading(name)}", json)
         for row in rows:
-            say(f"    {row['value']:8.3g}   success {row['success']:7.2%}   {shown(measures, row)}", json)
+            say(f"    {row['value']:8.3g}   {success} {row['success']:7.2%}   {shown(task.measures, row)}", json)
 
 
 def _say_rates(measures: Sequence[Measure], rows: list[dict[str, float]], json: bool) -> None:

@@ -66,8 +66,7 @@ def main(
     for row in found.engines:
         say(f"  {row['engine']:<22} {_success(row)}   {_kept(row)}   {shown(found.measures, row)}", json)
     for name, rows in found.perturbations.items():
-        low, high = loaded.task.spec.ranges[name].end
-        say(f"  {name} (trained on {low:g} to {high:g})", json)
+        say(f"  {loaded.task.spec.ranges[name].heading(name)}", json)
         for row in rows:
             say(f"  {row['value']:>22.3g} {_success(row)}   {_kept(row)}   {shown(found.measures, row)}", json)
     passed = not chosen or found.least_kept >= min_kept
