@@ -464,3 +464,15 @@ def test_a_torchscript_with_a_memory_or_a_branch_is_refused(tmp_path: Path) -> N
         torch.jit.script(module).save(str(path))
         with pytest.raises(AdoptionError, match=match):
             script_network.read(path.read_bytes(), "m.pt")
+
+
+@pytest.mark.parametrize(("content", "sentence"), [(None, "there is no such file"), (b"none", "can't be read as ONNX")])
+def test_a_file_that_is_refused_leaves_no_folder(
+    tmp_path: Path, monkeypatch: Any, content: bytes | None, sentence: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    if content is not None:
+        Path("walk.onnx").write_bytes(content)
+    with pytest.raises(ValueError, match=sentence):
+        adopt.main(Path("walk.onnx"), robot="go2", rate=50.0)
+    assert not Path("walk-adopted").exists()

@@ -182,6 +182,8 @@ def test_a_bundle_is_made_of_what_was_learnt(
     assert flat.tobytes() == weights_of(chip.save(5), bundle)[1].tobytes()
     with pytest.raises(LearningError, match="no learnt weights"):
         pull_weights.main(bundle.path, (second,), out)
+    with pytest.raises(LearningError, match="no such file; expected a slot's bytes"):
+        pull_weights.main(bundle.path, (second.with_name("no.bin"),), out)
 
 
 def test_numbers_are_those_that_they_should_be() -> None:

@@ -51,8 +51,8 @@ def main(
     description.require_of(given, "network", file, toml)
     given |= {key: value for key, value in said.items() if value is not None}
     files = list(config) or adopting.near(file)
-    folder.mkdir(parents=True, exist_ok=True)
     data, reasons, trainer = adopting.draft(file, given, files, folder)
+    folder.mkdir(parents=True, exist_ok=True)
     adopting.write_motion(file, data, folder)
     title = f"A policy of {trainer}, for 'robo-rl adopt {file.name}'. Values marked \"?\" are blanks."
     toml.write_text(description.write(data, reasons, title), encoding="utf-8")

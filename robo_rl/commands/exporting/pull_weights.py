@@ -48,6 +48,8 @@ def main(
     bundle = Bundle.read(file)
     found, complaints = [], []
     for path in slots:
+        if not path.exists():
+            raise LearningError(f"{path}: there is no such file; expected a slot's bytes, as a debugger dumps them")
         content = read_bytes(path, MOST_BYTES)
         try:
             found.append((weights_of(content, bundle, str(path))[0], content))
