@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from robo_rl.deploy.emulate.crazyflie import TICK
 from robo_rl.deploy.emulate.crazyflie.wire import RadioWire
-from robo_rl.deploy.robot.ports import opening
+from robo_rl.files.ports import opening
 
 LONGEST = 0.1
 """s that it moves on at once: after a pause of this computer it does not jump."""

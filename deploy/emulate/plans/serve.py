@@ -22,7 +22,7 @@ from robo_rl.deploy.emulate.plans.faults import FAULTS, METADATA
 from robo_rl.deploy.robot.bundle import Bundle
 from robo_rl.deploy.robot.plans.msgpack import MessageError, pack, unpack
 from robo_rl.deploy.robot.plans.terms import Terms
-from robo_rl.deploy.robot.ports import opening
+from robo_rl.files.ports import opening
 from robo_rl.learn.experience.demonstrations import contract_of
 from robo_rl.sim.tasks.planned import SUFFIX
 

@@ -13,7 +13,7 @@ from robo_rl.deploy.emulate.ur.rtde import Controller
 from robo_rl.deploy.emulate.ur.wire import UrWire
 from robo_rl.deploy.robot.drivers.rtde import messages as m
 from robo_rl.deploy.robot.drivers.rtde.link import AT_ONCE, PROGRAMS
-from robo_rl.deploy.robot.ports import opening
+from robo_rl.files.ports import opening
 
 LONGEST = 0.1
 """s that it moves on at once: after a pause of this computer it does not jump."""

@@ -27,8 +27,8 @@ from std_srvs.srv import Trigger
 
 import robo_rl.viewer
 from robo_rl.contract import Contract
-from robo_rl.deploy.robot.ports import opening
 from robo_rl.deploy.robot.supervisor import SignalSafeEvent
+from robo_rl.files.ports import opening
 from robo_rl.ros import quality
 from robo_rl.ros.gate_topic import listen_to_gate
 from robo_rl.ros.operate import REQUESTS, TRANSITIONS, Operator, OperatorError

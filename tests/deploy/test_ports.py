@@ -9,7 +9,7 @@ import pytest
 from robo_rl.commands.running.emulate import main
 from robo_rl.deploy.emulate.ur.serve import serve
 from robo_rl.deploy.robot.drivers.rtde import messages
-from robo_rl.deploy.robot.ports import opening
+from robo_rl.files.ports import opening
 
 
 def test_a_second_emulated_robot_on_a_port_is_told_how_to_have_another(capsys: pytest.CaptureFixture[str]) -> None:
