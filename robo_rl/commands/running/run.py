@@ -175,6 +175,8 @@ def main(
                     Event(step.output.events).name if step.output.events else "REFUSED" if step.refused else "WAITS"
                 )
                 say(" ".join(filter(None, (State(step.output.state).name, events, waiting or problems))), json)
+            if step.output.events & Event.FAULTED and not loop.leaving:
+                say("to go on: reset, arm, go", json)
 
         clock = getattr(robot, "clock", time)  # a simulated robot waits for a busy computer
         patience = None if clock is time else PATIENCE
@@ -338,6 +340,7 @@ def _listen(
     from robo_rl.deploy.robot.logs.step_log import Flag
     from robo_rl.deploy.robot.named_values import numbers_by_name
 
+    told = [signal.name for signal in contract.signals if signal.source == "operator" or signal.name in given.setpoints]
     for line in sys.stdin:
         word, _, rest = line.strip().partition(" ")
         if actor is not None and word in ("lead", "release"):
@@ -351,13 +354,13 @@ def _listen(
         elif actor is not None and word in ("succeeded", "failed"):
             actor.outcome = {"succeeded": Flag.SUCCEEDED, "failed": Flag.FAILED}[word]
             loop.request(Request.DISARM)
-        elif word in given.setpoints:
+        elif word in told:
             try:
                 given.setpoints[word] = numbers_by_name([f"{word}={rest}"], contract, "the set-point")[word]
             except ValueError as error:
                 say(str(error), json)
         elif word:
-            known = [*REQUESTS, "promote", "demote", "quit", *given.setpoints]
+            known = [*REQUESTS, "promote", "demote", "quit", *told]
             say(f"{word[:40]!r} is not one of {', '.join(known)}", json)
 
 

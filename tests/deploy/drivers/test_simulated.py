@@ -64,6 +64,19 @@ def test_a_policy_runs_for_as_long_as_was_asked_without_an_operator(
     assert [line for line in told if line.isupper()] == ["READY ARMED", "ACTIVE ACTIVATED", "IDLE DISARMED"]
 
 
+def test_what_the_operator_types_sets_signals_that_the_robot_s_task_draws(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = "linear_velocity_command 0.4 0\nlinear_velocity_command 9\nheight 1\nquit\n"
+    monkeypatch.setattr(sys, "stdin", io.StringIO(lines))
+    assert main(Path("zoo:go2-flat"), "simulated", seconds=20.0) == 0
+    told = capsys.readouterr().out
+    assert told.count("linear_velocity_command") == 2, (
+        "the second is refused, and a name that is none is told the known"
+    )
+    assert "'height' is not one of arm, go, stop" in told
+
+
 @pytest.mark.usefixtures("fast")
 def test_after_an_episode_it_is_told_and_armed_again(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(Path("zoo:arm-reach"), "simulated", arm=True, seconds=8.0) == 0
