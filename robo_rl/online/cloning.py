@@ -6,7 +6,7 @@ Interventions are demonstrations where the policy needs them: at states that it 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import torch
@@ -46,10 +46,11 @@ class Cloning:
         """What the robot runs, of a policy of the same shape."""
         return InterventionPolicy(policy)
 
-    def pretrain(self) -> None:
+    def pretrain(self, told: Callable[[int, int], None] = lambda done, total: None) -> None:
         """As ``robo-rl train --algorithm bc``."""
         while self._first.done < self._first.total:
             self._first.update()
+            told(self._first.done, self._first.total)
 
     def add(self, transitions: Transitions, led: Tensor) -> None:
         """What the operator did is learnt from, what the policy did is not."""

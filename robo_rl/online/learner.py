@@ -42,6 +42,8 @@ AVERAGING = 1e-3
 """Part of the new weights in the running mean, per mini-batch."""
 ROUND = 100
 """Mini-batches between two looks for new steps."""
+TOLD = 10.0
+"""s between two sentences on how far it is."""
 KEPT = 1000
 """Bundles in the folder; older ones are removed, but for the first."""
 
@@ -57,8 +59,8 @@ class Algorithm(Protocol):
         """What robots run, of a policy of the same shape."""
         ...
 
-    def pretrain(self) -> None:
-        """Learn from the demonstrations, before there are robots."""
+    def pretrain(self, told: Callable[[int, int], None]) -> None:
+        """Learn from the demonstrations, before there are robots; ``told`` is called with what is done, and of what."""
 
     def add(self, transitions: Transitions, led: Tensor) -> None:
         """New transitions, and which of them the operator made (s,)."""
@@ -88,6 +90,7 @@ class LiveLearner:
         self._outcomes: list[tuple[int, bool]] = []
         self.steps = 0
         """Of all robots."""
+        self._told = time.monotonic()
         self.bundle: Bundle | None = None
         folder.mkdir(parents=True, exist_ok=True)
 
@@ -96,13 +99,18 @@ class LiveLearner:
         if self.run.checkpoint_file.is_file():
             self._load()
         else:
-            self.algorithm.pretrain()
+            self.algorithm.pretrain(self._tell)
             self.average.load_state_dict(self.algorithm.policy.state_dict())
         self.bundle = self._newest() or self._export_first()
         self._steps = StepFolder(self.folder, self.graph, self.bundle.contract, self.say)
         self.receive()
         self.save()
         self.say(f"for the robot:  robo-rl run {self.bundle.path} --learn {self.folder} --driver simulated")
+
+    def _tell(self, done: int, total: int) -> None:
+        if time.monotonic() - self._told > TOLD:
+            self.say(f"learning from the demonstrations: {done:,} of {total:,} updates")
+            self._told = time.monotonic()
 
     def receive(self) -> int:
         """Take what robots have told; the number of new transitions."""
@@ -201,8 +209,10 @@ def average(mean: PolicyGraph, policy: PolicyGraph) -> None:
 
 
 def learn(learner: LiveLearner, every: float, ended: Callable[[], bool]) -> None:
-    """Learn from robots until ``ended``, and give them a policy every ``every`` s in which something was learnt."""
-    learner.begin()
+    """Learn from robots until ``ended``, and give them a policy every ``every`` s in which something was learnt.
+
+    The learner has begun.
+    """
     published, learnt = time.monotonic(), learner.learnt
     while not ended():
         new = learner.receive()

@@ -9,7 +9,7 @@ it has control steps times steps of the critics.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import torch
@@ -54,13 +54,14 @@ class Reinforcement:
         """What the robot runs, of a policy of the same shape."""
         return ExploringPolicy(policy, self.learner.act.spread)
 
-    def pretrain(self) -> None:
+    def pretrain(self, told: Callable[[int, int], None] = lambda done, total: None) -> None:
         """Clone the demonstrations, as ``robo-rl train --algorithm bc`` does."""
         config = self.config
         shape = BcConfig(hidden=config.hidden, activation=config.activation, demonstrations=config.demonstrations)
         cloning = bc.Learner(self.policy.task, self.policy, shape, self._seed, folder=self._folder)
         while cloning.done < cloning.total:
             cloning.update()
+            told(cloning.done, cloning.total)
         if self.learner.anchor is not None:
             self.learner.anchor.place(self.policy)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from robo_rl.deploy.robot.logs.logfile import spans
 from robo_rl.deploy.robot.logs.step_log import Flag, Sizes, StepWriter
 from robo_rl.learn.experience.demonstrations import Transitions
 from robo_rl.learn.runs.folder import Run
+from robo_rl.online import learner as learner_module
 from robo_rl.online.interventions import InterventionPolicy
 from robo_rl.online.learner import LiveLearner
 from robo_rl.policy import PolicyGraph
@@ -38,7 +39,8 @@ class Drift:
     def graph(self, policy: PolicyGraph) -> InterventionPolicy:
         return InterventionPolicy(policy)
 
-    def pretrain(self) -> None:
+    def pretrain(self, told: Callable[[int, int], None]) -> None:
+        told(1, 2)
         self.policy.load_state_dict(self.weights)
 
     def add(self, transitions: Transitions, led: Tensor) -> None:
@@ -76,6 +78,15 @@ def run(tmp_path: Path, led_policy: tuple[InterventionPolicy, Bundle]) -> Run:
 
 def learner_of(run: Run, first: InterventionPolicy, said: list[str]) -> Any:
     return LiveLearner(run, Drift(run.new_policy(), first.state_dict()), run.folder / "robot", 2.0, said.append)
+
+
+def test_it_says_how_far_it_is_with_the_demonstrations(
+    run: Run, led_policy: tuple[InterventionPolicy, Bundle], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(learner_module, "TOLD", -1.0)
+    said: list[str] = []
+    learner_of(run, led_policy[0], said).begin()
+    assert said[0] == "learning from the demonstrations: 1 of 2 updates"
 
 
 def test_a_learner_goes_on_where_it_was_killed(run: Run, led_policy: tuple[InterventionPolicy, Bundle]) -> None:

@@ -117,6 +117,13 @@ def test_a_folder_that_is_no_run_is_refused(tmp_path: Path) -> None:
         Run.open(tmp_path)
     with pytest.raises(RunError, match=r"nowhere/run\.json does not exist"):
         Run.open(tmp_path / "nowhere")
+    for name in ("b", "a"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "run.json").touch()
+    with pytest.raises(
+        RunError, match=r"run\.json does not exist; expected one of the runs in it: .*/a, .*/b"
+    ):
+        Run.open(tmp_path)
 
 
 def test_a_checkpoint_of_another_network_is_refused_by_name(trained_run: Path, tmp_path: Path) -> None:

@@ -80,10 +80,11 @@ def main(
     end = time.monotonic() + seconds
     with held(run.folder):
         learner = LiveLearner(run, algorithm_of(run), folder, ratio, lambda sentence: say(sentence, json))
+        say(f"{learner.average.task.name}: {run.algorithm} in {run.folder}; robots share {folder}", json)
+        learner.begin()
         asked: list[int] = []
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: asked.append(1))
-        say(f"{learner.average.task.name}: {run.algorithm} in {run.folder}; robots share {folder}", json)
         learn(learner, every, lambda: bool(asked) or time.monotonic() > end)
         run.finish({"run": str(run.folder), "task": learner.average.task.name, "algorithm": run.algorithm})
     rates = learner.rates()

@@ -50,6 +50,8 @@ from robo_rl.sim.tasks import Task
 from robo_rl.sim.tasks.attached import attached_of
 from robo_rl.sim.tasks.loading import FILE, load_task
 
+MOST_TOLD = 5
+"""Runs that are named where the folder of all is given in place of one."""
 HELD_OUT = 1 << 20
 """Seeds of evaluations begin here; those of trainings are smaller."""
 SOURCE = "source"
@@ -145,7 +147,9 @@ class Run:
         """The run in an existing folder."""
         path = Path(folder) / "run.json"
         if not path.is_file():
-            raise RunError(f"{path} does not exist; expected the folder of a run, created by 'robo-rl train'")
+            inside = [str(run.parent) for run in sorted(Path(folder).glob("*/run.json"))[:MOST_TOLD]]
+            expected = f"one of the runs in it: {', '.join(inside)}" if inside else "the folder of a run"
+            raise RunError(f"{path} does not exist; expected {expected}, created by 'robo-rl train'")
         try:
             data = read_json(path)
             data.pop("versions")
