@@ -275,7 +275,7 @@ STOP = HEAD + 'seeds = 30\n[vary]\n"apg.learning-rate" = [0.001, 0.01, 0.012]\n[
 def noisy(part: Round, job: Job) -> None:
     rate = job.options["apg.learning-rate"][0]
     noise = float(np.random.default_rng([job.seed, int(float(rate) * 1e6)]).normal()) * 0.1
-    trained(part.folder, job, {"success": (0.2 if rate == "0.001" else 0.8) + noise}, [])
+    trained(part.folder, job, {"success": float(np.clip((0.2 if rate == "0.001" else 0.8) + noise, 0, 1))}, [])
 
 
 def test_settings_that_differ_are_told_apart_and_trained_no_further(tmp_path: Path) -> None:
