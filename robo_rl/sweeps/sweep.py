@@ -103,13 +103,19 @@ def _check(job: Job, where: str) -> None:
         require(good, field, value, "a name, or a file's")
     require(type(job.seed) is int and job.seed >= 0, "seed", job.seed, "an integer, 0 or more")
     require(_is_text(job.files_digest), "files_digest", job.files_digest, "a text")
-    origin = job.origin is None or (_is_text(job.origin) and all(map(_is_name, job.origin.split("/"))))
-    require(origin, "origin", job.origin, "a run's folder in this one")
+    origin = job.origin is None or (_is_text(job.origin) and _is_origin(job.origin))
+    require(origin, "origin", job.origin, "a run's folder in this one, or in one beside it")
     require(isinstance(job.options, dict), "options", job.options, "words by option")
     for name, words in job.options.items():
         require(_is_name(name) and name not in OWN, "an option", name, f"one of train, not of {OWN}")
         good = isinstance(words, list) and all(_is_text(word) and not word.startswith("--") for word in words)
         require(good, f"options.{name}", words, "a list of words that are no options")
+
+
+def _is_origin(value: str) -> bool:
+    """NAME, NAME/NAME, …; or ../NAME/NAME, a run of an earlier round (``robo_rl.sweeps.population``)."""
+    parts = value.split("/")
+    return all(map(_is_name, parts[1:] if parts[0] == ".." and len(parts) == 3 else parts))
 
 
 def _is_name(value: object) -> bool:

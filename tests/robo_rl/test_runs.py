@@ -120,9 +120,7 @@ def test_a_folder_that_is_no_run_is_refused(tmp_path: Path) -> None:
     for name in ("b", "a"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "run.json").touch()
-    with pytest.raises(
-        RunError, match=r"run\.json does not exist; expected one of the runs in it: .*/a, .*/b"
-    ):
+    with pytest.raises(RunError, match=r"run\.json does not exist; expected one of the runs in it: .*/a, .*/b"):
         Run.open(tmp_path)
 
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from robo_rl.learn.runs.folder import Run
 from robo_rl.sweeps import mbtl, population, space
 from robo_rl.sweeps.rounds import Outcome, Round, rounds
-from robo_rl.sweeps.sweep import Job
+from robo_rl.sweeps.sweep import Job, read
 from robo_rl.sweeps.sweep_file import Description, read_description
 
 HEAD = 'task = "quadrotor-hover"\n'
@@ -188,6 +188,7 @@ def test_members_begin_from_runs_of_the_generation_before(tmp_path: Path) -> Non
              for path in (tmp_path / "out/generation-0").glob("*/run.json")}  # fmt: skip
     assert {Path(job["origin"]).name for job in jobs} < set(names.values())
     assert all((tmp_path / "out/generation-1" / job["origin"]).resolve().is_dir() for job in jobs)
+    assert [job.origin for job in read(tmp_path / "out/generation-1")] == [job["origin"] for job in jobs]
     errors = [min(m["position_error_mean_m"] for m in one["members"]) for one in outcome.found["generations"]]
     assert errors[2] <= errors[1] <= errors[0]
 
