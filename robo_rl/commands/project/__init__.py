@@ -37,7 +37,7 @@ def write_project(folder: Path, like: str) -> list[Path]:
     ending = "" if task.algorithms[0] == "apg" else f"-{task.algorithms[0]}"
     texts = {
         "name": name, "like": like, "title": name.replace("_", " "), "module": task.__module__, "base": task.__name__,
-        "class_name": "".join(part.capitalize() for part in name.split("_")) + verb.capitalize(),
+        "class_name": "".join(part.capitalize() for part in re.split("[_-]", f"{name}_{verb}")),
         "task": f"{name.replace('_', '-')}-{verb}", "verb": verb, "card_module": type(card).__module__,
         "card_class": type(card).__name__, "folder": shell_word(folder),
         "fixed": f", fixed={json.dumps(dict(begun.fixed))}" if begun.fixed else "",

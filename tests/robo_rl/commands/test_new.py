@@ -23,7 +23,8 @@ BASES = {
 }  # fmt: skip
 
 
-OFTEN = ("crazyflie", "go2", "so101", "f1tenth", "turtlebot4", "turtlebot3_manipulation", "rosbot_xl", "gearmotor_37d")
+OFTEN = ("crazyflie", "go2", "so101", "f1tenth", "turtlebot4", "turtlebot3_manipulation", "rosbot_xl", "gearmotor_37d",
+         "bi_so101")  # fmt: skip
 """One of each kind; the others before a release."""
 
 
@@ -36,7 +37,7 @@ def test_card_and_task_of_the_project_fit_together(
     task = load_task(made["task"])
     check(task)
     assert task.spec.robot.name == "my_robot"
-    others = {"g1": "g1-walk", "gearmotor_37d": "dc-speed", "ec45_flat": "bldc-speed"}
+    others = {"g1": "g1-walk", "g1_29": "g1-walk", "gearmotor_37d": "dc-speed", "ec45_flat": "bldc-speed"}
     theirs = load_task(others.get(like) or BASES[task.spec.robot.kind], like)
     assert task.spec.robot.facts().actuators == theirs.spec.robot.facts().actuators
     assert {Path(file).name for file in made["files"]} >= {"my_robot.toml", "my_robot_task.py", "README.md"}
