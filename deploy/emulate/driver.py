@@ -8,11 +8,15 @@ loop, in simulated time (``clock``), which waits for a busy computer. Where an e
 the same step, and ``ended`` tells it. Episodes are drawn as an evaluation draws them, with another seed. Their time is
 over for a learner alone: a robot that neither succeeds nor fails goes on.
 
-Until the policy takes over in an episode the robot keeps what it has, a peg in its hand for example, by itself: a gate
-that arms would hold the gripper where it is, without force. Legs that nobody has armed stand, with gains that hold a
-stance; then they do as they are told, with the gains of the policy, or, where they fall with these, with those that the
-contract has among the robot's facts ("hold") whenever the gate holds. Gains change within half a second, at a stop they
-are the policy's at once. A stop goes for the episode that it ended: the next one's robot waits for the next ARM.
+Until the policy takes over, the robot keeps what it has, a peg in its hand for example, by itself: a gate that arms
+would hold the gripper where it is, without force. Robots on legs are held so:
+
+    not armed          the stance, with the contract's gains of a hold ("hold" in the robot's facts), or stiff ones
+    the gate holds     as told, with the gains of the hold, or, without them, those of the policy
+    the policy acts    as told, with the gains of the policy
+    a stop             as told, with the gains of the policy at once; other changes of gains take half a second
+
+In the episode after one that a stop ended, the robot waits for the next ARM.
 """
 
 from __future__ import annotations

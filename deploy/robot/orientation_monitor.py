@@ -32,7 +32,7 @@ class OrientationMonitor:
         self._last: dict[str, tuple[np.ndarray, int]] = {}
 
     def restart(self) -> None:
-        """The robot has been put elsewhere, as by a simulator: what comes next is no jump."""
+        """Forget the last orientations, after a simulator has moved the robot to a new start."""
         self._last.clear()
 
     def jump(self, samples: Mapping[str, tuple[np.ndarray, int]]) -> str:

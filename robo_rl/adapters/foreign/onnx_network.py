@@ -96,9 +96,8 @@ def parsed(data: bytes) -> bytes:
         if tensor.data_location == onnx.TensorProto.EXTERNAL:
             raise ValueError(f"the weights '{tensor.name}' are in another file; expected them in the .onnx itself")
         weights[tensor.name] = found = numpy_helper.to_array(tensor)
-        if (
-            found.size > 1 and found.dtype.kind == "f" and not np.isfinite(found).all()
-        ):  # limits of Clip may be infinite
+        several = found.size > 1 and found.dtype.kind == "f"  # a single one may be a limit of Clip, which is infinite
+        if several and not np.isfinite(found).all():
             raise ValueError(f"the weights '{tensor.name}' have numbers that are not finite")
     nodes = []
     for node in graph.node:

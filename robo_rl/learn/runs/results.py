@@ -34,12 +34,8 @@ def require_result(file: Path, told: Mapping[str, Any]) -> None:
     good = success is None or (is_number(success) and 0 <= success <= 1)
     require(good, f"{file}: success", success, "a number from 0 to 1")
     for name, value in told.items():
-        require(
-            not isinstance(value, float) or abs(value) <= LARGEST,
-            f"{file}: {name}",
-            value,
-            "a finite number of 32 bits",
-        )
+        good = not isinstance(value, float) or abs(value) <= LARGEST
+        require(good, f"{file}: {name}", value, "a finite number of 32 bits")
 
 
 def metrics_lines(file: Path) -> list[str]:
