@@ -149,12 +149,15 @@ class Session:
         return f"mode is now '{after}'"
 
     def demote(self) -> str:
-        """Away from live. While armed with a controller, that takes over; else nothing is sent any more."""
+        """Away from live. Unless the gate is IDLE, the controller takes over; then, nothing is sent any more."""
         if self.enabling is not None and not self.enabling.settled:
             raise ValueError("the actuators are being enabled; stop or disarm instead")
         if self.publishes and self.gate.state != State.IDLE and self.fallback is not None:
             self.mode, self.rising = "blend", False
-            return "the policy's authority falls to 0"
+            if self.gate.state == State.ACTIVE:
+                return "the policy's authority falls to 0"
+            self.authority = 0.0  # nothing moves: there is nothing to blend
+            return f"mode is now 'blend', the policy's authority 0; the gate is {self.gate.state.name}"
         if self.publishes and self.gate.state != State.IDLE:
             raise ValueError("this robot has no classical controller to take over; stop or disarm instead")
         self.set_mode("dry_run")

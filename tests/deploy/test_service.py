@@ -47,6 +47,12 @@ def test_the_unit_runs_the_node_and_never_starts_it_again_by_itself(
     parameters = ["driver:=so101", "port:=/dev/robo-rl-so101", "calibration:=arm.json"]
     with pytest.raises(SystemExit) as ended:
         main([*given, "--parameter", *parameters])
+    assert ended.value.code != 0
+    assert f"parameter calibration: there is no file {tmp_path / 'work' / 'arm.json'}" in capsys.readouterr().err
+    assert not out.exists()
+    (tmp_path / "work" / "arm.json").write_text("{}")
+    with pytest.raises(SystemExit) as ended:
+        main([*given, "--parameter", *parameters])
     assert ended.value.code == 0
     name = "robo-rl-left-arm-place"
     assert {file.name for file in out.iterdir()} == {f"{name}.service", f"{name}-limits.conf", f"99-{name}.rules"}

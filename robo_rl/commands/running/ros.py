@@ -238,6 +238,8 @@ def _install(
     for name in ("calibration", "robot_file", "trusted_keys"):
         if named.get(name):
             named[name] = str(Path(named[name]).expanduser().absolute())
+            if not Path(named[name]).is_file():
+                raise ValueError(f"parameter {name}: there is no file {named[name]}")
     task = read_signed(file, named.get("trusted_keys"))[0].contract.task
     arguments = ["ros", "policy", str(located(file).absolute()), "--mode", mode]
     arguments += ["--record", str(record.absolute())] if record else []

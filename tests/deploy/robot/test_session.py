@@ -68,6 +68,26 @@ def test_in_blend_the_policy_gets_its_authority_in_time_and_may_be_promoted() ->
     assert steps[-1].mode == "live"
 
 
+def test_demoted_where_nothing_moves_the_controller_has_the_robot_at_once() -> None:
+    policy = Policy.load(located("zoo:quadrotor-hover"), 100)
+    said: list[str] = []
+
+    def act(loop: Loop, step: Step) -> None:
+        if step.number == 100:
+            loop.request(Request.HALT)
+        if step.number == 110:
+            said.append(loop.session.demote())
+            loop.request(Request.RESET)
+        if step.number == 115:
+            loop.request(Request.ARM)
+
+    steps = run("live", Bare(policy), policy, 2.0, act)
+    assert steps[109].output.state == State.FAULT
+    assert said == ["mode is now 'blend', the policy's authority 0; the gate is FAULT"]
+    assert State.ACTIVE in {step.output.state for step in steps[115:]}
+    assert {step.decision.authority for step in steps[110:]} == {0.0}
+
+
 def test_a_quaternion_in_another_order_is_refused_at_arming() -> None:
     policy = Policy.load(located("zoo:quadrotor-hover"), 100)
     robot = Bare(policy)

@@ -231,7 +231,13 @@ Answer Session::demote() noexcept
     }
     mode_ = Mode::blend;
     rising_ = false;
-    return {true, "the policy's authority falls to 0"};
+    if (state() == GATE_ACTIVE) {
+      return {true, "the policy's authority falls to 0"};
+    }
+    authority_ = 0.0;  // nothing moves: there is nothing to blend
+    return {true, state() == GATE_FAULT ?
+      "mode is now 'blend', the policy's authority 0; the gate is FAULT" :
+      "mode is now 'blend', the policy's authority 0; the gate is READY"};
   }
   set_mode(Mode::dry_run);
   return {true, "mode is now 'dry_run'"};

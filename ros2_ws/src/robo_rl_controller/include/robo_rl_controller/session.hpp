@@ -103,7 +103,7 @@ public:
   /// Between two steps: as a new session, in this mode. What was sent before is forgotten, so the next arming begins
   /// where the actuators are measured.
   void restart(Mode mode) noexcept;
-  /// Away from live. While armed with a controller, that takes over; else nothing is sent any more.
+  /// Away from live. Unless the gate is IDLE, the controller takes over; then, nothing is sent any more.
   Answer demote() noexcept;
 
   /// Between two steps, in IDLE or FAULT: why the gate would not arm, if it were requested to on what the last step was
