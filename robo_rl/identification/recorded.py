@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from robo_rl.deploy.robot.logs.logfile import StepRecord, spans
-from robo_rl.learn.experience.recorded_values import faults
+from robo_rl.learn.experience.recorded_values import faults, wrong_stamps
 
 if TYPE_CHECKING:
     from robo_rl.deploy.robot.logs.reader import Log
@@ -20,8 +20,8 @@ OPERATOR = "linear_velocity_command"
 TARGET = "joint_position_target"
 JITTER = 0.2
 """Of a control period, by which steps may be early or late."""
-OLDEST = 1.0
-"""s that measurements may be old on average, when commands are sent."""
+MOVING = 5.0
+"""s in which no sensor of a robot that moves gives one value all the time."""
 FLOORS = (0.02, 0.02, 0.001, 0.1)
 """Noise of sensors whose contract tells none, as ``Record.noise``: estimates."""
 
@@ -100,14 +100,14 @@ def require_measured(log: Log, steps: Sequence[StepRecord], needed: Iterable[str
         raise IdentificationError(f"{log.path}: step {steps[fault.first].number}: {fault.sentence}")
     index = [i for name in values for i, signal in enumerate(contract.signals) if signal.name == name]
     stamps = np.array([[step.stamps[i] for i in index] for step in steps]) * 1e-6
-    if (back := (np.diff(stamps, axis=0) < 0).any(1)).any():
-        number = steps[int(np.argmax(back)) + 1].number
-        raise IdentificationError(f"{log.path}: step {number}: stamps go backwards; expected times of measurement")
-    age = float(np.mean(np.array([[step.time * 1e-6] for step in steps]) - stamps))
-    if not 0.0 <= age < OLDEST:
-        raise IdentificationError(
-            f"{log.path}: measurements are {age:.3g} s old on average, by their stamps; expected 0 to {OLDEST:g} s"
-        )
+    if wrong := wrong_stamps(np.array([step.time for step in steps]) * 1e-6, stamps):
+        raise IdentificationError(f"{log.path}: step {steps[wrong[0]].number}: {wrong[1]}")
+    for name, value in values.items():
+        if len(steps) * contract.control_period >= MOVING and (value == value[0]).all():
+            raise IdentificationError(
+                f"{log.path}: '{name}' is the same in all {len(steps)} steps from step {steps[0].number} on; expected "
+                "what a working sensor of a moving robot measures"
+            )
     return stamps
 
 

@@ -196,6 +196,18 @@ def test_a_number_that_is_not_finite_or_out_of_range_is_refused(value: float, lo
         transitions_of(_with(log, 400, dataclasses.replace(step, signals=signals)), task)
 
 
+@pytest.mark.parametrize(
+    ("shift", "sentence"), [(-(10**7), "step {}: stamps go backwards"), (10**9, "s old on average, by their stamps")]
+)
+def test_stamps_that_are_none_of_measurements_for_their_steps_are_refused(
+    shift: int, sentence: str, log: Log, task: Any
+) -> None:
+    steps = [dataclasses.replace(s, stamps=tuple(t - max(shift, 0) for t in s.stamps)) for s in log.steps]
+    steps[400] = dataclasses.replace(steps[400], stamps=tuple(t + min(shift, 0) for t in steps[400].stamps))
+    with pytest.raises(RobotLogError, match=sentence.format(steps[400].number)):
+        transitions_of(dataclasses.replace(log, steps=steps), task)
+
+
 def test_a_log_of_another_task_is_refused(log: Log) -> None:
     with pytest.raises(RobotLogError, match=r"recorded at task 'balance' .* are not those of 'quadrotor-hover'"):
         transitions_of(log, load_task("quadrotor-hover"))

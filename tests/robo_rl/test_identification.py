@@ -237,6 +237,19 @@ def test_stamps_that_go_backwards_or_are_years_old_are_refused(tmp_path: Path) -
             walk(dataclasses.replace(good, steps=[*good.steps[:-1], last]))
 
 
+def test_a_sensor_that_gives_one_value_for_seconds_is_refused(tmp_path: Path) -> None:
+    good = log(tmp_path / "walk.mcap", "go2-flat", 320)
+    rates = spans(good.contract)["angular_velocity"]
+    noise = np.random.default_rng(0)
+    steps = []
+    for step in good.steps:
+        signals = step.signals - noise.uniform(0.0, 1e-3, len(step.signals)).astype(np.float32)
+        signals[rates] = step.signals[rates]
+        steps.append(dataclasses.replace(step, signals=signals))
+    with pytest.raises(IdentificationError, match="'angular_velocity' is the same in all 289 steps from step 31 on"):
+        walk(dataclasses.replace(good, steps=steps))
+
+
 def test_joints_in_another_order_than_the_robot_s_are_refused(tmp_path: Path) -> None:
     good = log(tmp_path / "walk.mcap", "go2-flat", 10)
     joints = good.contract.signal("joint_position")

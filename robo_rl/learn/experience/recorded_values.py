@@ -2,7 +2,7 @@
 
 They are finite, within the ranges of the contract that they were recorded under, quaternions of length 1, and nowhere
 beyond what a robot's numbers may be (``robo_rl.sim.episode.LARGEST``): one wrong value, once learnt from, is in all
-weights for good.
+weights for good. And they were measured shortly before the step that they are told for.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from robo_rl.sim.episode import LARGEST
 
 UNIT = 0.1
 """By which the length of a measured quaternion may be off."""
+OLDEST = 1.0
+"""s that measurements may be old on average, when commands are sent."""
 OPERATOR = "operator"
 """The source of signals that people send, which no sensor's range bounds."""
 
@@ -54,3 +56,13 @@ def faults(signals: Sequence[Signal], values: Mapping[str, NDArray[np.float32]])
             if (rows := np.abs(length - 1) > UNIT).any():
                 row = int(np.argmax(rows))
                 yield Fault(rows, row, f"{name} has the length {length[row]:.3g}; expected a unit quaternion")
+
+
+def wrong_stamps(times: NDArray[np.float64], stamps: NDArray[np.float64]) -> tuple[int, str] | None:
+    """The row and a sentence, where ``stamps`` (t, n) of sensors are none of steps at ``times`` (t,), all in s."""
+    if (back := (np.diff(stamps, axis=0) < 0).any(1)).any():
+        return int(np.argmax(back)) + 1, "stamps go backwards; expected times of measurement"
+    age = float(np.mean(times[:, None] - stamps)) if stamps.size else 0.0
+    if 0.0 <= age < OLDEST:
+        return None
+    return 0, f"measurements are {age:.3g} s old on average, by their stamps; expected 0 to {OLDEST:g} s"

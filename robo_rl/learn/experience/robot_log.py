@@ -6,8 +6,9 @@ sent it: a policy, a classical controller, the gate. Reward and end are the task
 what is true; a task that rewards what no signal measures is refused.
 
 Used are steps one control period apart in which the gate was ACTIVE, and the task's episode not over: a robot lies
-about after a fall. A number in them that is not finite, or outside of its sensor's range, refuses the log. A run keeps
-the transitions in a file like that of demonstrations.
+about after a fall. A number in them that is not finite, or outside of its sensor's range, refuses the log, as do
+stamps that are none of measurements for these steps. A run keeps the transitions in a file like that of
+demonstrations.
 
 Shapes: t steps of a log, s transitions, m numbers of all commands, a of an action.
 """
@@ -35,7 +36,7 @@ from robo_rl.learn.experience.demonstrations import (
     digest,
     read,
 )
-from robo_rl.learn.experience.recorded_values import faults
+from robo_rl.learn.experience.recorded_values import OPERATOR, faults, wrong_stamps
 from robo_rl.sim.tasks import Task
 
 FILE_NAME = "robot_log.safetensors"
@@ -76,6 +77,8 @@ def transitions_of(log: Log, task: Task) -> dict[str, Tensor]:
         task.spec.signals, {n: v[used].numpy() for n, v in {**signals, **memory, "sent": sent}.items()}
     ):
         raise RobotLogError(f"{log.path}: step {log.steps[used[fault.first]].number}: {fault.sentence}")
+    if wrong := wrong_stamps(*_measured(log, used)):
+        raise RobotLogError(f"{log.path}: step {log.steps[used[wrong[0]]].number}: {wrong[1]}")
     now, later = ({n: v[rows] for n, v in signals.items()} for rows in (began, began + 1))
     kept = {name: value[began] for name, value in memory.items()}
     action, missed = actions_of(task, now, kept, sent[began])
@@ -182,6 +185,17 @@ def _begins(log: Log, period: float) -> np.ndarray:
     follows = (np.diff(number) == 1) & (np.abs(late) <= JITTER)
     active = state == State.ACTIVE
     return np.flatnonzero(follows[1:] & follows[:-1] & active[1:-1] & active[2:]) + 1
+
+
+def _measured(log: Log, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(t,) times of some steps and (t, n) stamps of the sensors that can't be absent in them; s."""
+    absent = {signal.age_of for signal in log.contract.signals}
+    where = [
+        i for i, s in enumerate(log.contract.signals) if s.source not in (OPERATOR, "runtime") and s.name not in absent
+    ]
+    times = np.array([log.steps[row].time for row in rows])
+    stamps = np.array([[log.steps[row].stamps[i] for i in where] for row in rows])
+    return times * 1e-6, stamps * 1e-6
 
 
 def _columns(log: Log, task: Task) -> tuple[dict[str, Tensor], dict[str, Tensor], Tensor]:
