@@ -288,5 +288,7 @@ def test_a_driven_robot_has_no_simulated_time_and_needs_all_signals(node) -> Non
     wires = signal_wires(contract.signals)
     with pytest.raises(DriverError, match="'use_sim_time' is true, but a driver's robot is in real time"):
         DrivenRobot(node(use_sim_time=True), contract, AHEAD, wires)
+    with pytest.raises(DriverError, match="a simulated robot for ROS is 'robo-rl ros twin'"):
+        DrivenRobot(node(driver="simulated"), contract, AHEAD, wires)
     with pytest.raises(DriverError, match=r"nothing gives the signals \['linear_velocity_command'\]"):
         DrivenRobot(node(), contract, ["yaw_rate_command"], wires)

@@ -12,7 +12,7 @@ from typing import Any
 from rclpy.node import Node
 
 from robo_rl.contract import Contract, Signal
-from robo_rl.deploy.robot.drivers import make
+from robo_rl.deploy.robot.drivers import SIMULATED, make
 from robo_rl.deploy.robot.drivers.driver import DriverError, ForLoop, Settings
 from robo_rl.deploy.robot.session import Samples
 from robo_rl.ros import quality
@@ -34,6 +34,8 @@ class DrivenRobot:
         driver, port, calibration, file = (node.get_parameter(name).value for name in USED)
         if node.get_parameter("use_sim_time").value:
             raise DriverError("parameter 'use_sim_time' is true, but a driver's robot is in real time")
+        if driver == SIMULATED:
+            raise DriverError("parameter 'driver' is 'simulated'; a simulated robot for ROS is 'robo-rl ros twin'")
         self.driver = make(driver, contract, Settings(port, file, calibration))
         self._publishers: list[tuple[list[tuple[Wire, Signal]], Any]] = []
         self._stamps: dict[str, int] = {}
