@@ -8,6 +8,7 @@ rule, a range stands at its end from the first step.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -27,6 +28,10 @@ from robo_rl.sim.robots.figures import is_number
 
 REACH = 1e4
 """Times what is usual for a range: others are mistakes, or meant to take all memory."""
+NOT_NEGATIVE, PROBABILITY = (0.0, math.inf), (0.0, 1.0)
+"""Limits of what has no other values."""
+UNSIGNED = ("×", "s", "kg")
+"""Units of ranges with the limits ``NOT_NEGATIVE``, where training has nothing below 0 either."""
 FIRST = 1 << 17
 """The number, among those of an episode's step 0, of the first that is drawn for a range."""
 
@@ -36,13 +41,15 @@ class Range:
     """Bounds (low, high) of a uniform draw at level 0 and at level 1, in the unit of what is drawn.
 
     ``count`` independent numbers are drawn per environment; None means a single one, of shape (). ``unit`` is for
-    people; "×" is a factor on the robot's own figure.
+    people; "×" is a factor on the robot's own figure. ``limits`` are the lowest and the highest value that there can
+    be at all, in training or beyond; None: they follow from the unit.
     """
 
     start: tuple[float, float]
     end: tuple[float, float]
     count: int | None = None
     unit: str = ""
+    limits: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
         for name, (low, high) in (("start", self.start), ("end", self.end)):
@@ -54,10 +61,29 @@ class Range:
         low, high = self.end
         return f"{name}{f', {self.unit}' if self.unit else ''} (trained on {low:g} to {high:g})"
 
+    @property
+    def possible(self) -> tuple[float, float]:
+        """The lowest and the highest value that there can be."""
+        if self.limits is not None:
+            return self.limits
+        unsigned = self.unit in UNSIGNED and min(self.start[0], self.end[0]) >= 0.0
+        return NOT_NEGATIVE if unsigned else (-math.inf, math.inf)
+
+    def require(self, name: str, low: float, high: float) -> None:
+        """ValueError unless values from ``low`` to ``high`` are possible."""
+        lowest, highest = self.possible
+        if not lowest <= low <= high <= highest:
+            unit, found = f" {self.unit}" if self.unit else "", f"{low:g}" if low == high else f"{low:g} to {high:g}"
+            wanted = f"at least {lowest:g}" if highest == math.inf else f"{lowest:g} to {highest:g}"
+            raise ValueError(f"ranges: {name} is {found}{unit}; expected {wanted}")
+
     @classmethod
-    def fixed(cls, low: float, high: float, count: int | None = None, unit: str = "") -> Range:
+    def fixed(
+        cls, low: float, high: float, count: int | None = None, unit: str = "",
+        limits: tuple[float, float] | None = None,
+    ) -> Range:  # fmt: skip
         """The same bounds at every level."""
-        return cls((low, high), (low, high), count, unit)
+        return cls((low, high), (low, high), count, unit, limits)
 
 
 @dataclass(frozen=True)
@@ -82,7 +108,7 @@ class Levels:
     def __init__(
         self, ranges: Mapping[str, Range], rules: Sequence[Rule], n: int, device: str | torch.device = "cpu"
     ) -> None:
-        self.names = list(ranges)
+        self.names, self._ranges = list(ranges), dict(ranges)
         self.rules = list(rules)
         self._counts = [1 if r.count is None else r.count for r in ranges.values()]
         self._single = [r.count is None for r in ranges.values()]
@@ -119,6 +145,8 @@ class Levels:
             self.fixed.pop(name, None)
             return
         numbers = torch.as_tensor(value, dtype=self.level.dtype, device=self.level.device)
+        if len(known := numbers[~numbers.isnan()]):
+            self._ranges[name].require(name, float(known.min()), float(known.max()))
         if numbers.ndim and len(numbers) * team == len(self.level):
             numbers = numbers.repeat_interleave(team)
         self.fixed[name] = numbers.expand(len(self.level)).contiguous()
@@ -225,7 +253,9 @@ def replaced(ranges: Mapping[str, Range], bounds: Mapping[str, Sequence[float]])
         most = REACH * max(1.0, *map(abs, (*ranges[name].start, *ranges[name].end)))
         if not -most <= low <= high <= most:
             raise ValueError(f"ranges: {name} is {[low, high]}; expected two numbers within ±{most:g}, the lower first")
+        ranges[name].require(name, low, high)
     fixed = {
-        name: Range.fixed(low, high, ranges[name].count, ranges[name].unit) for name, (low, high) in bounds.items()
+        name: dataclasses.replace(ranges[name], start=(low, high), end=(low, high), limits=ranges[name].possible)
+        for name, (low, high) in bounds.items()
     }
     return {**ranges, **fixed}

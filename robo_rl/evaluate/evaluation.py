@@ -275,6 +275,8 @@ def _check(task: Task, conditions: Conditions) -> None:
             )
         if not isinstance(value, Tensor) and not math.isfinite(value):
             raise ValueError(f"fixed: {name} is {value}; expected a finite number")
+        if not isinstance(value, Tensor):
+            task.spec.ranges[name].require(name, value, value)
         if isinstance(value, Tensor) and value.ndim and (value.ndim > 1 or len(value) < conditions.episodes):
             raise ValueError(
                 f"fixed: {name} is {tuple(value.shape)} numbers; expected one, or one for each of "
@@ -405,7 +407,8 @@ def perturbations(task: Task) -> dict[str, list[float]]:
             values[name] = [0.0, high, 1.5 * high, 2 * high, 3 * high]
         else:
             points = {middle - 1.5 * (middle - low), low, middle, high, middle + 1.5 * (high - middle)}
-            values[name] = sorted(round(x, 4) for x in points if x > 0.0 or low <= 0.0)
+            least, most = bounds.possible
+            values[name] = sorted(round(x, 4) for x in points if least <= x <= most and (x > 0.0 or low <= 0.0))
     return values
 
 

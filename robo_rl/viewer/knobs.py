@@ -52,6 +52,8 @@ def range_knobs(task: Task, fixed: Mapping[str, float]) -> dict[str, Knob]:
     found = {}
     for name, range_ in task.spec.ranges.items():
         low, high = widened(*range_.end) if not name.startswith(BEGINNING) else range_.end
+        least, most = range_.possible
+        low, high = max(low, least), min(high, most)
         if name in fixed:
             low, high = min(low, fixed[name]), max(high, fixed[name])
         found[name] = Knob(name, range_.unit, low, high, range_.end, fixed.get(name))

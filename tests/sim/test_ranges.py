@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
+import re
+
 import pytest
 import torch
 
 from robo_rl.sim.accelerate.fuse import streams
-from robo_rl.sim.ranges import Levels, Range, Rule
+from robo_rl.sim.ranges import Levels, Range, Rule, replaced
+from robo_rl.sim.tasks.loading import load_task
 
 RANGES = {"mass": Range((0.9, 1.1), (0.5, 2.0)), "wind": Range.fixed(-1.0, 1.0, count=3), "tilt": Range((0, 0), (0, 1))}
 TILT = Rule("tilt", metric="survived", up=0.5, down=0.5, step=0.25)
@@ -95,13 +99,14 @@ def test_a_pattern_moves_all_ranges_that_it_matches() -> None:
 
 
 def test_ranges_survive_a_file_and_replace_those_of_a_task(tmp_path):
-    from robo_rl.sim.ranges import read_ranges, replaced, write_ranges
+    from robo_rl.sim.ranges import read_ranges, write_ranges
 
     known = {"mass": Range.fixed(0.9, 1.1), "bias": Range.fixed(-1.0, 1.0, count=3)}
     file = tmp_path / "fitted.toml"
     write_ranges(file, "walk", {"bias": (0.25, 0.5)}, "from a test")
     found = replaced(known, read_ranges(file, "walk", known))
-    assert found == {"mass": known["mass"], "bias": Range.fixed(0.25, 0.5, count=3)}
+    assert found["mass"] == known["mass"]
+    assert (found["bias"].start, found["bias"].end, found["bias"].count) == ((0.25, 0.5), (0.25, 0.5), 3)
 
 
 @pytest.mark.parametrize(
@@ -124,3 +129,35 @@ def test_a_file_of_ranges_that_is_wrong_is_refused_with_what_was_expected(tmp_pa
     file.write_text(text)
     with pytest.raises(ValueError, match=said):
         read_ranges(file, "walk", {"mass": Range.fixed(0.9, 1.1)})
+
+
+@pytest.mark.parametrize(
+    ("task", "name", "value", "sentence"),
+    [
+        ("quadrotor-hover", "delay", -1.0, "delay is -1 s; expected at least 0"),
+        ("quadrotor-hover", "mass", -0.1, "mass is -0.1 ×; expected at least 0"),
+        ("go2-flat", "payload", -0.5, "payload is -0.5 kg; expected at least 0"),
+        ("go2-flat", "ground_friction", -0.1, "ground_friction is -0.1; expected at least 0"),
+        ("arm-place", "dropout/cube_position", 1.5, "dropout/cube_position is 1.5; expected 0 to 1"),
+        ("swarm-swap", "columns", 0.4, "columns is 0.4 × cells; expected 0 to 0.203"),
+    ],
+)
+def test_what_there_can_not_be_is_refused_as_one_value_and_as_bounds(
+    task: str, name: str, value: float, sentence: str
+) -> None:
+    spec = load_task(task).spec
+    for refused in (
+        lambda: Levels(spec.ranges, [], 4).fix(name, value),
+        lambda: Levels(spec.ranges, [], 4).fix(name, torch.tensor([math.nan, value, math.nan, math.nan])),
+        lambda: replaced(spec.ranges, {name: (value, value)}),
+    ):
+        with pytest.raises(ValueError, match=re.escape(f"ranges: {sentence}")):
+            refused()
+
+
+def test_beyond_training_is_possible_where_it_has_a_meaning() -> None:
+    ranges = load_task("go2-flat").spec.ranges
+    for name, value in (("command/x", -2.0), ("payload", 8.0), ("center_of_mass", -0.1), ("base_mass", 0.3)):
+        Levels(ranges, [], 4).fix(name, value)
+    again = replaced(replaced(ranges, {"payload": (1.0, 2.0)}), {"payload": (0.0, 3.0)})
+    assert again["payload"].end == (0.0, 3.0)

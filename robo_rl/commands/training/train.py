@@ -117,7 +117,7 @@ def main(
     from robo_rl.learn.experience.robot_log import FILE_NAME as ROBOT_LOG
     from robo_rl.learn.residual import FILE_NAME as BASE
     from robo_rl.learn.runs.folder import Run, free_name, label_of
-    from robo_rl.sim.ranges import parse_bounds, read_ranges
+    from robo_rl.sim.ranges import parse_bounds, read_ranges, replaced
     from robo_rl.sim.tasks.loading import load_task
 
     require_device(device, algorithm)
@@ -156,6 +156,7 @@ def main(
     origin = Run.open(begin_from) if begin_from else None
     other = read_ranges(ranges, loaded.name, loaded.spec.ranges) if ranges else {}
     other |= parse_bounds(bounds, loaded.name, loaded.spec.ranges)
+    replaced(loaded.spec.ranges, other)  # refused before there is a run
     if plant is None and loaded.plants:
         plant = "mujoco" if device == "cpu" else "warp"
     run = None

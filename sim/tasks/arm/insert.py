@@ -26,7 +26,7 @@ from robo_rl.controllers.skills.inserting import SEARCH_TIME, below_rim, insert,
 from robo_rl.sim.drawing import Marker, Sphere
 from robo_rl.sim.engines import Engine
 from robo_rl.sim.plants import Articulated
-from robo_rl.sim.ranges import Range
+from robo_rl.sim.ranges import NOT_NEGATIVE, Range
 from robo_rl.sim.robots.arm import ArmCard, load_arm
 from robo_rl.sim.robots.figures import CardError
 from robo_rl.sim.robots.mechanism import FreeObject
@@ -145,7 +145,7 @@ class Insert(Task[Articulated]):
             "initial/grasp": Range.fixed(-0.002, 0.002, count=2, unit="m"),
             "initial/yaw": Range.fixed(-0.015, 0.015, unit="rad"),
             "clearance": Range.fixed(CLEARANCE, CLEARANCE, unit="m"),
-            "peg_friction": Range.fixed(0.2, 0.5),
+            "peg_friction": Range.fixed(0.2, 0.5, limits=NOT_NEGATIVE),
             "peg_mass": Range.fixed(0.5, 2.0, unit="×"),
             "bias/hole_position": Range.fixed(-KNOWN, KNOWN, count=3, unit="m"),
             **arm_ranges(),

@@ -25,7 +25,7 @@ from robo_rl.controllers.skills.placing import GAIN, SOFT, Grasp, Sizes, by_stan
 from robo_rl.sim.drawing import Marker, Sphere
 from robo_rl.sim.engines import Engine
 from robo_rl.sim.plants import Articulated
-from robo_rl.sim.ranges import Range, Rule
+from robo_rl.sim.ranges import NOT_NEGATIVE, PROBABILITY, Range, Rule
 from robo_rl.sim.robots.arm import ArmCard, load_arm
 from robo_rl.sim.robots.mechanism import FreeObject
 from robo_rl.sim.tasks import Measure, Spec, Task, Tensors
@@ -193,9 +193,9 @@ class Place(Task[Articulated]):
             **ranges(),
             "cube_mass": Range.fixed(0.5, 2.0, unit="×"),
             "cube_size": Range.fixed(*self.edges(), unit="×"),
-            "cube_friction": Range.fixed(0.5, 1.5),
+            "cube_friction": Range.fixed(0.5, 1.5, limits=NOT_NEGATIVE),
             "delay/cube_position": Range.fixed(*POSE_DELAY, unit="s"),
-            "dropout/cube_position": Range.fixed(0.0, 0.1),
+            "dropout/cube_position": Range.fixed(0.0, 0.1, limits=PROBABILITY),
             **arm_ranges(),
             **(wide_ranges(self.card) if self.wide else {}),
         }

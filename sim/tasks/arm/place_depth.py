@@ -23,7 +23,7 @@ from robo_rl.controllers.skills.placing import RATE, below, place, size
 from robo_rl.sim.cameras import rays
 from robo_rl.sim.engines import Engine
 from robo_rl.sim.plants import Articulated
-from robo_rl.sim.ranges import Range
+from robo_rl.sim.ranges import PROBABILITY, Range
 from robo_rl.sim.robots.arm import ArmCard, load_arm
 from robo_rl.sim.robots.figures import CardError
 from robo_rl.sim.robots.mechanism import DepthCamera
@@ -126,10 +126,10 @@ class PlaceDepth(Place):
         return {
             **super().physical_ranges(),
             f"delay/{NAME}": Range.fixed(*IMAGE_DELAY, unit="s"),
-            f"dropout/{NAME}": Range.fixed(0.0, 0.05),
+            f"dropout/{NAME}": Range.fixed(0.0, 0.05, limits=PROBABILITY),
             f"grain/{NAME}": Range.fixed(0.5 * grain, 2.0 * grain, unit="1/m"),
-            f"holes/{NAME}": Range.fixed(0.0, 0.05),
-            f"edge_holes/{NAME}": Range.fixed(0.0, 0.5),
+            f"holes/{NAME}": Range.fixed(0.0, 0.05, limits=PROBABILITY),
+            f"edge_holes/{NAME}": Range.fixed(0.0, 0.5, limits=PROBABILITY),
             "camera/place": Range.fixed(-0.002, 0.002, count=3, unit="m"),
             "camera/turn": Range.fixed(-0.01, 0.01, count=3, unit="rad"),
         }

@@ -23,7 +23,7 @@ from robo_rl.controllers.skills.pushing import Sizes, line, push
 from robo_rl.sim.drawing import Marker, Sphere
 from robo_rl.sim.engines import Engine
 from robo_rl.sim.plants import Articulated
-from robo_rl.sim.ranges import Range
+from robo_rl.sim.ranges import NOT_NEGATIVE, PROBABILITY, Range
 from robo_rl.sim.robots.arm import ArmCard, load_arm
 from robo_rl.sim.robots.figures import CardError
 from robo_rl.sim.robots.mechanism import FreeObject
@@ -107,9 +107,9 @@ class Push(Task[Articulated]):
                 "initial/yaw": Range.fixed(-math.pi / 4, math.pi / 4, unit="rad"),
                 "goal/place": Range.fixed(0.0, 1.0, count=2 * TRIES, unit="× workspace"),
                 "block_mass": Range.fixed(0.5, 2.0, unit="×"),
-                "block_friction": Range.fixed(0.3, 1.0),
+                "block_friction": Range.fixed(0.3, 1.0, limits=NOT_NEGATIVE),
                 "delay/block_position": Range.fixed(*POSE_DELAY, unit="s"),
-                "dropout/block_position": Range.fixed(0.0, 0.1),
+                "dropout/block_position": Range.fixed(0.0, 0.1, limits=PROBABILITY),
                 **arm_ranges(),
             },
             facts={

@@ -20,7 +20,7 @@ from torch import Tensor
 from robo_rl.contract import Signal, StateBlock
 from robo_rl.sim.drawing import Marker, Sphere
 from robo_rl.sim.plants import Articulated
-from robo_rl.sim.ranges import Range
+from robo_rl.sim.ranges import PROBABILITY, Range
 from robo_rl.sim.robots.arm import ArmCard
 from robo_rl.sim.robots.mechanism import FreeObject
 from robo_rl.sim.tasks import Tensors
@@ -87,7 +87,7 @@ class Stack(Place):
             "support_size": Range.fixed(0.85, LARGEST, unit="×"),
             "support_yaw": Range.fixed(-0.4, 0.4, unit="rad"),
             "delay/support_position": Range.fixed(*POSE_DELAY, unit="s"),
-            "dropout/support_position": Range.fixed(0.0, 0.1),
+            "dropout/support_position": Range.fixed(0.0, 0.1, limits=PROBABILITY),
         }
 
     def objects(self) -> tuple[FreeObject, ...]:

@@ -23,7 +23,7 @@ from torch import Tensor
 from robo_rl.contract import Command, Safety, Signal, StateBlock
 from robo_rl.controllers.rotation import body_z, heading, turn_back
 from robo_rl.sim.plants import Articulated
-from robo_rl.sim.ranges import Range, Rule
+from robo_rl.sim.ranges import NOT_NEGATIVE, Range, Rule
 from robo_rl.sim.robots.legged import LeggedCard, load_legged
 from robo_rl.sim.tasks import Measure, Spec, Tensors
 from robo_rl.sim.tasks.legged.limbs import find_limbs
@@ -164,7 +164,7 @@ class LegsStand(OnLegs):
         own = {
             "payload": Range.fixed(0.0, 1.0 * self.limbs.mass / MASS, unit="kg"),
             "center_of_mass": Range.fixed(-0.02, 0.02, count=3, unit="m"),
-            "ground_friction": Range.fixed(0.5, 1.25),
+            "ground_friction": Range.fixed(0.5, 1.25, limits=NOT_NEGATIVE),
             "command_delay": Range.fixed(0.0, 0.01, unit="s"),
         }
         return physical_ranges(len(self.card.joints), self.limbs.mass) | own

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from robo_rl.contract import Command, Signal
-from robo_rl.sim.ranges import Range
+from robo_rl.sim.ranges import NOT_NEGATIVE, Range
 from robo_rl.sim.robots.legged import LeggedCard
 
 XYZ = ("x", "y", "z")
@@ -84,7 +84,7 @@ def physical_ranges(joints: int, mass: float) -> dict[str, Range]:
         "base_mass": Range.fixed(0.95, 1.05, unit="×"),
         "payload": Range.fixed(0.0, 2.0 * mass / MASS, unit="kg"),
         "center_of_mass": Range.fixed(-0.03, 0.03, count=3, unit="m"),
-        "ground_friction": Range.fixed(0.4, 1.25),
+        "ground_friction": Range.fixed(0.4, 1.25, limits=NOT_NEGATIVE),
         "joint_friction": Range.fixed(0.5, 1.5, unit="×"),
         "armature": Range.fixed(0.8, 1.2, unit="×"),
         "stiffness": Range.fixed(0.9, 1.1, unit="×"),

@@ -23,7 +23,7 @@ from robo_rl.contract import Signal, StateBlock
 from robo_rl.controllers.rotation import heading, turn_back
 from robo_rl.sim.plants import Articulated
 from robo_rl.sim.plants.height_scan import HeightScan
-from robo_rl.sim.ranges import Range, Rule
+from robo_rl.sim.ranges import NOT_NEGATIVE, Range, Rule
 from robo_rl.sim.robots.legged import LeggedCard
 from robo_rl.sim.scenes.terrain import Ground, rough_ground
 from robo_rl.sim.tasks import Tensors
@@ -69,7 +69,8 @@ class RoughWalk(FlatWalk):
             memory=(*spec.memory, StateBlock("stride", (STRIDE, 2 * count), (0.0,) * (2 * STRIDE * count))),
             ranges={
                 **spec.ranges,
-                "ground_friction": Range.fixed(0.5, 1.25),  # as in Rudin et al. 2022; slopes of 20° ask for 0.36
+                # friction as in Rudin et al. 2022; slopes of 20° ask for 0.36
+                "ground_friction": Range.fixed(0.5, 1.25, limits=NOT_NEGATIVE),
                 "command/x": Range.fixed(-0.5, 1.0, spec.ranges["command/x"].count, unit="m/s"),
                 "command/yaw": Range.fixed(-0.5, 0.5, spec.ranges["command/yaw"].count, unit="rad/s"),
                 "initial/place": Range.fixed(-0.3, 0.3, count=2, unit="m"),  # m from the middle of the platform

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from robo_rl.contract import Signal
 from robo_rl.sim.plants.multirotor.swarm import NOWHERE
-from robo_rl.sim.ranges import Range
+from robo_rl.sim.ranges import PROBABILITY, Range
 from robo_rl.sim.tasks.multirotor.quadrotor import XYZ
 
 TEAM = 8
@@ -88,10 +88,10 @@ def room_ranges() -> dict[str, Range]:
         "goal/cells": Range.fixed(0.0, 1.0, count=SIDE * SIDE // TEAM),
         "goal/heights": Range.fixed(0.5, 1.5, count=2, unit="m"),
         "goal/swap": Range.fixed(0.0, 1.0),
-        "columns": Range.fixed(0.1, 0.1, unit="× cells"),
+        "columns": Range.fixed(0.1, 0.1, unit="× cells", limits=(0.0, MOST_COLUMNS / SIDE**2)),
         "downwash": Range.fixed(0.5, 3.0, unit="×"),
         **{f"delay/{name}": Range.fixed(*LATE, unit="s") for name in (*links, "column_position")},
-        **{f"dropout/{name}": Range.fixed(LOST, LOST) for name in links},
+        **{f"dropout/{name}": Range.fixed(LOST, LOST, limits=PROBABILITY) for name in links},
         "mass": Range.fixed(0.95, 1.05, unit="×"),  # all of one kind, with thrust that is compensated for the battery's
         "thrust": Range.fixed(0.9, 1.1, unit="×"),
         "wind": Range.fixed(-0.3, 0.3, count=3, unit="m/s"),

@@ -66,6 +66,16 @@ def test_tasks_without_figures_of_their_own_have_the_usual_ones() -> None:
     assert given["ppo"].environments == 1024
 
 
+def test_bounds_that_can_not_be_are_refused_before_there_is_a_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["train", "quadrotor-hover", "--bounds", "mass:-1:0", "--runs", str(tmp_path / "runs")])
+    assert ended.value.code != 0
+    assert "ranges: mass is -1 to 0 ×; expected at least 0" in capsys.readouterr().err
+    assert not (tmp_path / "runs").exists()
+
+
 def test_rigid_bodies_have_no_derivative_to_learn_by(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["train", "go2-flat", "--algorithm", "apg", "--runs", str(tmp_path / "runs")])
