@@ -112,17 +112,24 @@ def require_measured(log: Log, steps: Sequence[StepRecord], needed: Iterable[str
 
 
 def longest_part(log: Log, needed: tuple[str, ...], expected: str) -> Part:
-    """The longest part of a session without a gap; IdentificationError if it has not what is needed."""
+    """The longest part of a session without a gap in which the robot was commanded.
+
+    IdentificationError if it has not what is needed.
+    """
     contract = log.contract
     have = {channel.name for channel in (*contract.signals, *contract.commands)}
     missing = [name for name in needed if name not in have]
     if missing:
         raise IdentificationError(f"{log.path}: it has no {missing}; expected {expected}")
     times = np.array([step.time for step in log.steps]) * 1e-6
-    begin, end = _longest(times, contract.control_period)
+    commanded = np.array([step.commanded for step in log.steps], bool)
+    begin, end = _longest(times, commanded, contract.control_period)
     steps = log.steps[begin:end]
     if not steps:
-        raise IdentificationError(f"{log.path}: it has no control steps; expected {expected}, of at least 10 s")
+        raise IdentificationError(
+            f"{log.path}: it has no control steps under an ACTIVE gate that sent its commands; expected {expected}, of "
+            "at least 10 s, in mode 'blend' or 'live'"
+        )
     flat = np.stack([step.signals for step in steps]).astype(float)
     used = [signal.name for signal in contract.signals if signal.name in (*needed, OPERATOR)]
     stamps = require_measured(log, steps, [name for name in used if name in needed])
@@ -149,9 +156,13 @@ def walk(log: Log) -> Record:
     )
 
 
-def _longest(times: np.ndarray, period: float) -> tuple[int, int]:
-    """First and last step (exclusive) of the longest part whose steps are one period apart."""
-    gaps = np.flatnonzero(np.abs(np.diff(times) / period - 1) > JITTER)
-    edges = np.concatenate([[0], gaps + 1, [len(times)]])
-    longest = int(np.argmax(np.diff(edges)))
-    return int(edges[longest]), int(edges[longest + 1])
+def _longest(times: np.ndarray, commanded: np.ndarray, period: float) -> tuple[int, int]:
+    """First and last step (exclusive) of the longest part whose steps are one period apart, all of them ``commanded``.
+
+    Both (T,).
+    """
+    gaps = (np.abs(np.diff(times) / period - 1) > JITTER) | np.diff(commanded)
+    edges = np.concatenate([[0], np.flatnonzero(gaps) + 1, [len(times)]])
+    lengths = np.diff(edges) * np.append(commanded, False)[edges[:-1]]
+    longest = int(np.argmax(lengths))
+    return int(edges[longest]), int(edges[longest] + lengths[longest])

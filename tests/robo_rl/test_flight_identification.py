@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from robo_rl.contract import Network, Provenance
 from robo_rl.controllers.gate.codes import State
-from robo_rl.deploy.robot.logs.logfile import LogWriter, StepRecord
+from robo_rl.deploy.robot.logs.logfile import LIVE, LogWriter, StepRecord
 from robo_rl.deploy.robot.logs.reader import Log, read_log
 from robo_rl.identification.findings import find
 from robo_rl.identification.multirotor import bounds, faults
@@ -111,7 +111,7 @@ def log(path: Path, task: str = "quadrotor-track", steps: int = 600, change: obj
                 command,
                 None,
                 command,
-                {"state": state},
+                {"state": state, "mode": LIVE},
             )
         )
     writer.close()

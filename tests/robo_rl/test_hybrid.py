@@ -21,6 +21,7 @@ from robo_rl.commands.training.given import require_robot_log
 from robo_rl.controllers.gate.codes import State
 from robo_rl.deploy.emulate.simulated import record
 from robo_rl.deploy.robot.bundle import Bundle
+from robo_rl.deploy.robot.logs.logfile import BLEND
 from robo_rl.deploy.robot.logs.reader import Log, read_log
 from robo_rl.learn.config import SacConfig
 from robo_rl.learn.experience.demonstrations import Transitions, contract_of, demonstrate, digest, write
@@ -219,9 +220,10 @@ def test_a_log_without_the_task_s_memory_is_refused(log: Log, task: Any) -> None
         transitions_of(other, task)
 
 
-def test_a_log_in_which_the_gate_let_nothing_through_is_refused(log: Log, task: Any) -> None:
-    idle = [dataclasses.replace(s, gate={**s.gate, "state": State.FAULT}) for s in log.steps]
-    with pytest.raises(RobotLogError, match="under an ACTIVE gate"):
+@pytest.mark.parametrize("gate", [{"state": State.FAULT}, {"mode": BLEND - 1}])
+def test_a_log_in_which_nothing_was_sent_is_refused(gate: dict[str, int], log: Log, task: Any) -> None:
+    idle = [dataclasses.replace(s, gate={**s.gate, **gate}) for s in log.steps]
+    with pytest.raises(RobotLogError, match="under an ACTIVE gate that sent its commands"):
         transitions_of(dataclasses.replace(log, steps=idle), task)
 
 

@@ -16,7 +16,8 @@ from robo_rl.commands.own_robots import sysid
 from robo_rl.commands.running.record import CALM
 from robo_rl.commands.running.record import main as record_walk
 from robo_rl.contract import Network, Provenance
-from robo_rl.deploy.robot.logs.logfile import LogWriter, StepRecord, spans
+from robo_rl.controllers.gate.codes import State
+from robo_rl.deploy.robot.logs.logfile import BLEND, LIVE, LogWriter, StepRecord, spans
 from robo_rl.deploy.robot.logs.reader import Log, read_log
 from robo_rl.identification import UNKNOWNS, IdentificationError, Identified, Record, faults, identify, walk
 from robo_rl.identification.estimate import Estimate, Residual, Unknown
@@ -68,7 +69,7 @@ def log(path: Path, task: str, steps: int, change: tuple[str, float] | None = No
     """A session without movement; with ``change`` a signal has another value in its last step."""
     made, network = Provenance("ppo", 0, 1, "0" * 64), Network((8,), "elu", False)
     contract = load_task(task).spec.contract(made, network)
-    writer = LogWriter(path, contract, {"wall": "0"})
+    writer, gate = LogWriter(path, contract, {"wall": "0"}), {"state": State.ACTIVE, "mode": LIVE}
     command = np.zeros(sum(c.size for c in contract.commands))
     for k in range(steps):
         time = round(1e6 * contract.control_period) * (k + (1 if k > 30 else 0))  # one step is missing
@@ -79,7 +80,7 @@ def log(path: Path, task: str, steps: int, change: tuple[str, float] | None = No
         if change is not None and k == steps - 1:
             signals[spans(contract)[change[0]]] = change[1]
         row = StepRecord(
-            time, 1000 * time, signals, stamps, contract.initial_state, command, command, None, command, {}, number=k
+            time, 1000 * time, signals, stamps, contract.initial_state, command, command, None, command, gate, number=k
         )
         writer.write(row)
     writer.close()
@@ -247,6 +248,16 @@ def test_a_sensor_that_gives_one_value_for_seconds_is_refused(tmp_path: Path) ->
         signals[rates] = step.signals[rates]
         steps.append(dataclasses.replace(step, signals=signals))
     with pytest.raises(IdentificationError, match="'angular_velocity' is the same in all 289 steps from step 31 on"):
+        walk(dataclasses.replace(good, steps=steps))
+
+
+@pytest.mark.parametrize("gate", [{"state": State.IDLE}, {"state": State.READY}, {"mode": BLEND - 1}])
+def test_commands_that_were_not_sent_are_not_fitted(gate: dict[str, int], tmp_path: Path) -> None:
+    good = log(tmp_path / "walk.mcap", "go2-flat", 100)
+    steps = [dataclasses.replace(s, gate={**s.gate, **gate}) if s.number > 60 else s for s in good.steps]
+    assert len(walk(dataclasses.replace(good, steps=steps))) == 31  # before the gap; after it 30 were sent
+    steps = [dataclasses.replace(s, gate={**s.gate, **gate}) for s in good.steps]
+    with pytest.raises(IdentificationError, match="it has no control steps under an ACTIVE gate that sent"):
         walk(dataclasses.replace(good, steps=steps))
 
 

@@ -8,7 +8,7 @@ Per control step there are
     another one
     /policy/memory                           the policy's memory before the step
     /policy/proposed, /policy/command        what it proposed, and what was given to the gate (blended)
-    /policy/fallback, /policy/sent           what the controller proposed, and what was sent
+    /policy/fallback, /policy/sent           what the controller proposed, and what was sent, unless the mode forbade it
     /policy/gate                             time, state, source, reason and all else that the gate was told and said
 
 and, when something changes, ``/policy/decisions`` with a sentence. The contract is the first message.
@@ -32,6 +32,7 @@ from typing import Any
 import numpy as np
 
 from robo_rl.contract import Contract, Signal
+from robo_rl.controllers.gate.codes import State
 from robo_rl.controllers.gate.safety import Inputs, Output
 from robo_rl.deploy.robot.logs import arrays as log_arrays
 
@@ -43,8 +44,8 @@ GATE_FIELDS = (
     "time", "state", "source", "reason", "channel", "element", "events", "requests", "operator_stamp", "intact",
     "has_command", "has_fallback", "has_proposed", "arrays", "mode", "authority", "inference", "policy",
 )  # fmt: skip
-LIVE = 3
-"""The last rung of the ladder: the policy has all authority."""
+BLEND, LIVE = 2, 3
+"""The last two rungs of the ladder, on which commands are sent; on the last one the policy has all authority."""
 COUNTED = ("time", "has_command", "has_fallback", "has_proposed", "arrays")
 """Those of them that the writer finds by itself."""
 JOINT_STATE, ARRAY, STRING = "sensor_msgs/msg/JointState", "std_msgs/msg/Float64MultiArray", "std_msgs/msg/String"
@@ -100,11 +101,17 @@ class StepRecord:
     command: np.ndarray | None
     fallback: np.ndarray | None
     sent: np.ndarray
+    """What the gate let through; see ``commanded``."""
     gate: Mapping[str, float]
     """By the names in ``GATE_FIELDS`` that are not told by other fields."""
     sentence: str = ""
     number: int = 0
     """Of the step, counted by the process that controls the robot; the sequence number of its messages."""
+
+    @property
+    def commanded(self) -> bool:
+        """Whether the robot was told ``sent``, to move: by an ACTIVE gate, on a rung of the ladder that sends."""
+        return self.gate.get("state") == State.ACTIVE and self.gate.get("mode", LIVE) >= BLEND
 
     @classmethod
     def of(

@@ -148,11 +148,11 @@ def _log(bundle: Bundle, path: Path, json: bool) -> int:
 
     log = read_log(path)
     require_same_interface(log, bundle)
-    if not log.steps:
-        raise ValueError(f"{path}: no step in it; expected a session of at least one")
+    if not (steps := [step for step in log.steps if step.commanded]):
+        raise ValueError(f"{path}: no step in it whose command was sent; expected a session in mode 'blend' or 'live'")
     if log.damage:
         say(f"{path}: {len(log.damage)} parts can't be read; the rest is used", json)
-    findings = examine_rate_loop(bundle.contract, log.steps)
+    findings = examine_rate_loop(bundle.contract, steps)
     for finding in findings:
         _tell(finding, "WRONG", json)
     well = healthy(findings)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from robo_rl.controllers.gate.codes import State
 from robo_rl.deploy.robot.logs.logfile import spans
 from robo_rl.identification.recorded import JITTER, IdentificationError, require_measured
 
@@ -91,7 +90,7 @@ def flights(logs: Sequence[Log]) -> Flights:
 def _parts(log: Log, session: int) -> list[Flight]:
     period = log.contract.control_period
     times = np.array([step.time for step in log.steps]) * 1e-6
-    active = np.array([step.gate.get("state") == State.ACTIVE for step in log.steps], bool)
+    active = np.array([step.commanded for step in log.steps], bool)
     found, begin = [], 0
     for end in range(1, len(times) + 1):
         over = end == len(times) or not active[end] or abs((times[end] - times[end - 1]) / period - 1) > JITTER

@@ -5,10 +5,10 @@ a policy would have seen follows by the task's own functions. The action is the 
 sent it: a policy, a classical controller, the gate. Reward and end are the task's, of what was measured in the place of
 what is true; a task that rewards what no signal measures is refused.
 
-Used are steps one control period apart in which the gate was ACTIVE, and the task's episode not over: a robot lies
-about after a fall. A number in them that is not finite, or outside of its sensor's range, refuses the log, as do
-stamps that are none of measurements for these steps. A run keeps the transitions in a file like that of
-demonstrations.
+Used are steps one control period apart in which the gate was ACTIVE and its commands were sent, and the task's episode
+not over: a robot lies about after a fall. A number in them that is not finite, or outside of its sensor's range,
+refuses the log, as do stamps that are none of measurements for these steps. A run keeps the transitions in a file like
+that of demonstrations.
 
 Shapes: t steps of a log, s transitions, m numbers of all commands, a of an action.
 """
@@ -24,7 +24,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from robo_rl.controllers.gate.codes import State
 from robo_rl.deploy.robot.logs.reader import Log
 from robo_rl.learn.experience.demonstrations import (
     COMMAND,
@@ -69,8 +68,8 @@ def transitions_of(log: Log, task: Task) -> dict[str, Tensor]:
     began = began[~over.numpy()[began]]
     if not len(began):
         raise RobotLogError(
-            f"{log.path}: no three steps, one control period apart, are in it under an ACTIVE gate; expected a session "
-            "in which the robot ran"
+            f"{log.path}: no three steps, one control period apart, are in it under an ACTIVE gate that sent its "
+            "commands; expected a session in mode 'blend' or 'live' in which the robot ran"
         )
     used = np.union1d(began, began + 1)
     for fault in faults(
@@ -176,14 +175,13 @@ def _require_fit(log: Log, task: Task) -> None:
 
 
 def _begins(log: Log, period: float) -> np.ndarray:
-    """(s,) steps that the next one follows, under an ACTIVE gate, and that follow another, whose commands are known."""
-    number, time, state = (
+    """(s,) steps that the next one follows, whose commands were sent, and that follow another, whose are known."""
+    number, time, active = (
         np.array([of(step) for step in log.steps])
-        for of in (lambda s: s.number, lambda s: s.time, lambda s: s.gate["state"])
+        for of in (lambda s: s.number, lambda s: s.time, lambda s: s.commanded)
     )
     late = np.diff(time) * 1e-6 / period - 1.0
     follows = (np.diff(number) == 1) & (np.abs(late) <= JITTER)
-    active = state == State.ACTIVE
     return np.flatnonzero(follows[1:] & follows[:-1] & active[1:-1] & active[2:]) + 1
 
 
