@@ -27,6 +27,12 @@ def test_a_second_emulated_arm_is_told_to_take_another_address() -> None:
         serve(None, "127.0.0.5", lambda: None, lambda since: None, 0.1)  # type: ignore[arg-type]
 
 
+def test_a_second_franka_is_told_to_take_another_address() -> None:
+    refused = pytest.raises(ValueError, match=r"port 1337 is taken.*--address")
+    with socket.create_server(("127.0.0.6", 1337)), refused:
+        main("franka", address="127.0.0.6", seconds=0.1)
+
+
 def test_other_errors_of_the_system_stay_what_they_are() -> None:
     with pytest.raises(PermissionError), opening(80, "none"):
         raise PermissionError(13, "Permission denied")

@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import dataclasses
 import select
+import socket
 import time
 from collections.abc import Iterable
 from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
+
+from robo_rl.files.ports import opening
 
 try:
     from franky_sim import LocalHostnames
@@ -30,7 +33,7 @@ try:
 except ImportError:  # pragma: no cover
     raise ValueError("the library franky_sim is missing: pip install 'robo-rl[franka-sim]'") from None
 
-TICK = 0.001  # s
+TICK, PORT = 0.001, 1337  # s; that of FCI
 START = (0.0, 0.1289, 0.0, -2.3953, 0.0, 2.5243, 0.7853981634)
 """rad: the tool points down, at 0.5, 0, 0.16 m, within the space of the tasks."""
 MISSED = 20
@@ -184,12 +187,15 @@ class Station:
     """An arm, its hand and a cube on the ground, on an address of this computer."""
 
     host: str = ""
-    """"": a free one of 127.0.0.0/8; the ports are FCI's own, 1337 and 1338."""
+    """"": a free one of 127.0.0.0/8."""
     cube: tuple[float, float] | None = None
     """m, x and y of its middle."""
     start: tuple[float, ...] = START
 
     def __post_init__(self) -> None:
+        if self.host:  # else franky-sim says that it "could not find available hostname"
+            with opening(PORT, "give the emulated robot another address: --address 127.0.0.2"):
+                socket.create_server((self.host, PORT)).close()
         self.simulator = MujocoSimulator()
         self.robot = self.simulator.add_robot(initial_q=self.start, initial_hand_width=2 * CUBE)
         if self.cube is not None:
