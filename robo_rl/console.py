@@ -6,6 +6,7 @@ import json
 import math
 import os
 import sys
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -23,6 +24,8 @@ LINES = 10
 PART = 0.6
 """Of the lines that a command has left, at most for one bar, since others may follow."""
 QUIET_SECONDS = 2.0  # at least between two of them
+LONG_SECONDS = 10.0
+"""After which a person wonders whether anything goes on."""
 
 
 class Lines:
@@ -113,6 +116,18 @@ class Progress:
 def say(text: str, as_json: bool = False) -> None:
     """Text for people: on standard output, or on standard error where that is for machines."""
     print(terminal(text), file=sys.stderr if as_json else sys.stdout, flush=True)
+
+
+@contextmanager
+def told_if_long(text: str, as_json: bool = False, seconds: float = LONG_SECONDS) -> Iterator[None]:
+    """Says ``text`` once if what is done meanwhile takes longer than ``seconds``."""
+    timer = threading.Timer(seconds, say, (text, as_json))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def say_next(commands: Sequence[str], as_json: bool = False) -> None:

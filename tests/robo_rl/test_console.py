@@ -7,6 +7,7 @@ import os
 import pty
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -109,6 +110,18 @@ def test_text_for_people_goes_out_of_the_way_of_text_for_machines(capsys: pytest
     assert capsys.readouterr() == ("", "hello\n")
     give({"x": 1}, as_json=False)
     assert capsys.readouterr() == ("", "")
+
+
+def test_what_takes_long_is_told_once_and_what_is_soon_done_never(capsys: pytest.CaptureFixture[str]) -> None:
+    told, end = "", time.monotonic() + 60.0
+    with console.told_if_long("Compiling", seconds=0.01):
+        while not told and time.monotonic() < end:
+            time.sleep(0.01)
+            told = capsys.readouterr().out
+    assert told == "Compiling\n"
+    with console.told_if_long("Compiling", seconds=3600.0):
+        pass
+    assert capsys.readouterr().out == ""
 
 
 def test_a_result_is_strict_json_with_null_for_what_is_not_a_number(capsys: pytest.CaptureFixture[str]) -> None:

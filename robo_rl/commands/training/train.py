@@ -21,7 +21,7 @@ from robo_rl.commands.training.given import (
     require_reset_states,
     require_robot_log,
 )
-from robo_rl.console import STARTED, give, require_port, say, say_next
+from robo_rl.console import STARTED, give, require_port, say, say_next, told_if_long
 from robo_rl.files.escaping import shell_word
 from robo_rl.learn.config import CONFIGS, ApgConfig, BcConfig, PpoConfig, SacConfig
 
@@ -334,7 +334,9 @@ def _learn(
     if processes.rank() == 0:
         say(f"{policy.task.name}: {run.algorithm}, seed {run.seed}, in {run.folder}", as_json)
     policy.task.plant = run.plant
-    learner = new_learner(run, policy, device)
+    compiling = told_if_long("Compiling the simulation; it is kept for the next time", as_json)
+    with compiling if processes.rank() == 0 else contextlib.nullcontext():
+        learner = new_learner(run, policy, device)
     if origin:
         begin_from(learner, origin)
         if processes.rank() == 0:
