@@ -188,7 +188,7 @@ def _begun(contract: Contract) -> bytes:
 
 
 def numbers(names: list[str], values: Any) -> bytes:
-    from robo_rl.deploy.robot.logs.logfile import NamedNumbers
+    from robo_rl.deploy.robot.logs.cdr import NamedNumbers
 
     return NamedNumbers(names).encode(0, np.asarray(values, float))
 

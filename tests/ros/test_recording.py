@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("rclpy", reason="rclpy is missing: pip install 'robo-rl[ros]'")
 pytest.importorskip("mcap", reason="mcap is missing: pip install 'robo-rl[ros]'")
 
-from robo_rl.deploy.robot.logs.logfile import NamedNumbers
+from robo_rl.deploy.robot.logs.cdr import NamedNumbers
 from robo_rl.deploy.robot.logs.reader import read_log
 from robo_rl.deploy.robot.logs.replay import plot, replay
 

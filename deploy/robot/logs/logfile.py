@@ -23,7 +23,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,6 +34,15 @@ from robo_rl.contract import Contract, Signal
 from robo_rl.controllers.gate.codes import State
 from robo_rl.controllers.gate.safety import Inputs, Output
 from robo_rl.deploy.robot.logs import arrays as log_arrays
+from robo_rl.deploy.robot.logs.cdr import (
+    ARRAY,
+    DEFINITIONS,
+    JOINT_STATE,
+    STRING,
+    NamedNumbers,
+    array_bytes,
+    string_bytes,
+)
 
 CHUNK_BYTES = 3 << 15
 METADATA = "robo_rl"
@@ -48,39 +56,6 @@ BLEND, LIVE = 2, 3
 """The last two rungs of the ladder, on which commands are sent; on the last one the policy has all authority."""
 COUNTED = ("time", "has_command", "has_fallback", "has_proposed", "arrays")
 """Those of them that the writer finds by itself."""
-JOINT_STATE, ARRAY, STRING = "sensor_msgs/msg/JointState", "std_msgs/msg/Float64MultiArray", "std_msgs/msg/String"
-_LINE = "=" * 80
-DEFINITIONS = {
-    STRING: "string data",
-    JOINT_STATE: f"""std_msgs/Header header
-string[] name
-float64[] position
-float64[] velocity
-float64[] effort
-{_LINE}
-MSG: std_msgs/Header
-builtin_interfaces/Time stamp
-string frame_id
-{_LINE}
-MSG: builtin_interfaces/Time
-int32 sec
-uint32 nanosec
-""",
-    ARRAY: f"""std_msgs/MultiArrayLayout layout
-float64[] data
-{_LINE}
-MSG: std_msgs/MultiArrayLayout
-std_msgs/MultiArrayDimension[] dim
-uint32 data_offset
-{_LINE}
-MSG: std_msgs/MultiArrayDimension
-string label
-uint32 size
-uint32 stride
-""",
-    **log_arrays.DEFINITIONS,
-}
-"""The message types of a log, as rosidl defines them."""
 
 
 class LogError(ValueError):
@@ -154,43 +129,6 @@ def _vectors(contract: Contract) -> list[Signal]:
     return [signal for signal in contract.signals if signal.shape is None]
 
 
-class NamedNumbers:
-    """Bytes of JointState messages whose names never change: only stamp and values are rewritten.
-
-    The general encoder takes 0.3 ms per message, which is a quarter of a core for a log at 100 Hz.
-    """
-
-    def __init__(self, names: Sequence[str]) -> None:
-        body = struct.pack("<I", 1) + b"\0"  # the empty frame_id
-        body += bytes(-(8 + len(body)) % 4) + struct.pack("<I", len(names))
-        for name in names:
-            text = name.encode() + b"\0"
-            body += bytes(-(8 + len(body)) % 4) + struct.pack("<I", len(text)) + text
-        body += bytes(-(8 + len(body)) % 4) + struct.pack("<I", len(names))
-        if names:
-            body += bytes(-(8 + len(body)) % 8)
-        self._middle, self._count = body, len(names)
-
-    def encode(self, ns: int, values: np.ndarray) -> bytes:
-        """CDR, little endian, of a message stamped ``ns`` with as many values as names."""
-        if len(values) != self._count:
-            raise ValueError(f"{len(values)} values; expected {self._count}, one per name")
-        seconds, rest = divmod(ns, 1_000_000_000)
-        head = b"\0\1\0\0" + struct.pack("<iI", seconds, rest)
-        return head + self._middle + np.asarray(values, "<f8").tobytes() + bytes(8)
-
-
-def _array_bytes(values: np.ndarray) -> bytes:
-    """A Float64MultiArray without dimensions."""
-    head = b"\0\1\0\0" + struct.pack("<III", 0, 0, len(values))
-    return head + (bytes(4) if len(values) else b"") + np.asarray(values, "<f8").tobytes()
-
-
-def _string_bytes(text: str) -> bytes:
-    data = text.encode() + b"\0"
-    return b"\0\1\0\0" + struct.pack("<I", len(data)) + data
-
-
 class LogWriter:
     """Writes a log. ``close`` ends it; without that it can still be read."""
 
@@ -225,7 +163,7 @@ class LogWriter:
         self._about = _sealed(about, contract, {f"/policy/{name}": i for name, i in self._channels.items()}, kinds)
         self._writer.add_metadata(METADATA, self._about)
         self._last, self._steps = "", 0
-        self._write("contract", int(about["wall"]), _string_bytes(contract.to_json()))
+        self._write("contract", int(about["wall"]), string_bytes(contract.to_json()))
 
     def _write(self, name: str, ns: int, data: bytes, number: int = 0) -> None:
         self._writer.add_message(self._channels[name], log_time=ns, publish_time=ns, sequence=number, data=data)
@@ -259,8 +197,8 @@ class LogWriter:
                 self._write(name, step.wall, self._numbers[name].encode(step.wall, values), step.number)
         if step.sentence != self._last:
             self._last = step.sentence
-            self._write("decisions", step.wall, _string_bytes(step.sentence or "nothing is wrong"))
-        self._write("memory", step.wall, _array_bytes(step.memory), step.number)
+            self._write("decisions", step.wall, string_bytes(step.sentence or "nothing is wrong"))
+        self._write("memory", step.wall, array_bytes(step.memory), step.number)
         self._file.flush()  # whole chunks only: most steps leave nothing to flush
 
     def _write_array(self, step: StepRecord, signal: Signal, values: np.ndarray) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import struct
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,8 +16,9 @@ from robo_rl.contract import Contract, ContractError
 from robo_rl.controllers.gate.codes import Problem, Reason, Source, State, explain
 from robo_rl.controllers.gate.config import GateConfig
 from robo_rl.deploy.robot.logs import arrays as log_arrays
-from robo_rl.deploy.robot.logs.logfile import DEFINITIONS, LogError, StepRecord, digest, element_names
+from robo_rl.deploy.robot.logs.cdr import Decoder
 from robo_rl.deploy.robot.logs.logfile import METADATA as METADATA_NAME
+from robo_rl.deploy.robot.logs.logfile import LogError, StepRecord, digest, element_names
 from robo_rl.deploy.robot.logs.recovery import (
     CHANNEL,
     CHUNK,
@@ -111,6 +112,7 @@ class _Reader:
         """Records that may follow; each is looked at twice."""
         self._topics: dict[int, tuple[str, str]] = {}
         """Topic and message type by channel."""
+        self._decoder = Decoder()
         self._pending: dict[str, Any] = {}
         """Messages of the step that is not complete yet."""
         self._of = (0, 0)
@@ -189,7 +191,7 @@ class _Reader:
                 elif self.contract is None and opcode == MESSAGE:
                     (number,) = struct.unpack_from("<H", data)
                     if self._topics.get(number, ("", ""))[0] == "/policy/contract":
-                        self._contract_is(_decoder(self._topics[number][1])(bytes(data[22:])).data)
+                        self._contract_is(self._decoder.decode(number, self._topics[number][1], bytes(data[22:])).data)
             except UNREADABLE as error:
                 self._unreadable(piece, error)
                 if isinstance(error, LogError):
@@ -214,7 +216,8 @@ class _Reader:
                 topic, kind = self._topics[number]
                 if len(data) > self._longest:
                     raise ValueError(f"{topic} has {len(data)} bytes; expected at most {self._longest}")
-                self._message(topic.removeprefix("/policy/"), _decoder(kind)(bytes(data[22:])), time, sequence)
+                message = self._decoder.decode(number, kind, bytes(data[22:]))
+                self._message(topic.removeprefix("/policy/"), message, time, sequence)
             except UNREADABLE as error:
                 self._unreadable(piece, error)
                 return
@@ -271,20 +274,6 @@ def _complete(pending: Mapping[str, Any]) -> bool:
     return all(gate.get(name, found) == found for name, found in there.items()) and (
         gate.get("arrays", arrays) == arrays  # an earlier release didn't tell
     )
-
-
-@functools.cache
-def _decoder(kind: str) -> Callable[[bytes], Any]:
-    """Decodes CDR messages of a type that logs have; by our definition of it, whatever the file says it is."""
-    from mcap.records import Schema
-    from mcap_ros2.decoder import DecoderFactory
-
-    if kind not in DEFINITIONS:
-        raise ValueError(f"message type '{kind}'; expected one of {list(DEFINITIONS)}")
-    schema = Schema(id=1, name=kind, encoding="ros2msg", data=DEFINITIONS[kind].encode())
-    decode = DecoderFactory().decoder_for("cdr", schema)
-    assert decode is not None
-    return decode
 
 
 def _step(
