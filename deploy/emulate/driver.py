@@ -9,7 +9,8 @@ the same step, and ``ended`` tells it. Episodes are drawn as an evaluation draws
 over for a learner alone: a robot that neither succeeds nor fails goes on.
 
 Until the policy takes over, the robot keeps what it has, a peg in its hand for example, by itself: a gate that arms
-would hold the gripper where it is, without force. Robots on legs are held so:
+would hold the gripper where it is, without force. A multirotor begins in the air, so it is kept where it is. Robots on
+legs are held so:
 
     not armed          the stance, with the contract's gains of a hold ("hold" in the robot's facts), or stiff ones
     the gate holds     as told, with the gains of the hold, or, without them, those of the policy
@@ -87,7 +88,8 @@ class SimulatedRobot:
         start = {command.name: command.start for command in self._contract.commands}
         self._stance = None if None in start.values() else {name: torch.tensor([v]) for name, v in start.items()}
         own = hold_gains(self._contract.robot)
-        self._holds = own is not None
+        self._holds, self._flies = own is not None, task.spec.robot.kind == "multirotor"
+        self._one = torch.arange(1)
         self._gains = None
         if self._stance is not None:
             self._gains = StanceGains(own or stiff(self.env.plant.nominal), task.spec.control_period)
@@ -109,7 +111,7 @@ class SimulatedRobot:
         self._now = now
         if not self._moved:  # it was told nothing
             self._set_gains(Mode.HOLD)
-            self._restarted(self.env.step(self._keep()))
+            self._restarted(self._step(self._keep()))
         self._moved = False
         self._samples = self._measured(self.env.signals(), self._samples)
         return self._samples
@@ -126,12 +128,21 @@ class SimulatedRobot:
         told = {name: torch.from_numpy(np.array(value))[None] for name, value in commands.items()}
         follows = self._told and (self._begun or self._stance is not None)
         self._set_gains(mode if self._told else Mode.HOLD)
-        step, known = self.env.step(told if follows else self._keep()), self._told
+        step, known = self._step(told if follows else self._keep()), self._told
         self._moved, self.ended = True, None
         if self._restarted(step) and known:
             flags = Flag.SUCCEEDED if bool(step.succeeded[0]) else Flag.FAILED if bool(step.failed[0]) else Flag.NONE
             self.ended = Ended(flags, self._measured(step.final_signals, self._samples))
             self._samples = {}
+
+    def _step(self, commands: Any) -> Step:
+        """A control period. A multirotor that the policy has not taken over in this episode is put back."""
+        one = self._one if self._flies and not self._begun else None
+        kept = self.env.plant.state(one) if one is not None else None
+        step = self.env.step(commands)
+        if one is not None and not len(step.ids):
+            self.env.plant.set_state(one, kept)
+        return step
 
     def _restarted(self, step: Step) -> bool:
         """Whether the robot is in a new episode after a step."""

@@ -96,6 +96,23 @@ def test_a_learner_s_episodes_have_an_end_and_others_have_none() -> None:
     assert endless.env.episode_length > 1e5
 
 
+def test_a_multirotor_stays_where_it_is_until_the_policy_takes_over_and_falls_when_it_is_stopped() -> None:
+    contract = contract_of(load_task("quadrotor-hover"))
+    robot = make(contract, Settings(port="1"))
+    start = {c.name: np.zeros(c.size, np.float32) for c in contract.commands}
+    first, stamp = robot.read(0)["position"]
+    for step in range(1, 400):
+        if step > 200:
+            robot.write(start, Mode.HOLD)  # armed
+        place, at = robot.read(step * 10_000)["position"]
+        assert at == stamp + step * 10_000
+        np.testing.assert_allclose(place, first, atol=0.02)  # noise
+    robot.write(start, Mode.POLICY)
+    for _ in range(30):
+        robot.write(start, Mode.SAFE)
+    assert robot.read(10_000_000)["position"][0][2] < first[2] - 0.2
+
+
 def test_legs_stand_until_they_are_armed_and_go_with_the_gains_of_the_policy() -> None:
     robot = make(contract_of(load_task("go2-flat")), Settings())
     assert isinstance(robot, SimulatedRobot)
