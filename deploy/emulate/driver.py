@@ -9,8 +9,8 @@ the same step, and ``ended`` tells it. Episodes are drawn as an evaluation draws
 over for a learner alone: a robot that neither succeeds nor fails goes on.
 
 Until the policy takes over, the robot keeps what it has, a peg in its hand for example, by itself: a gate that arms
-would hold the gripper where it is, without force. A multirotor begins in the air, so it is kept where it is. Robots on
-legs are held so:
+would hold the gripper where it is, without force. A multirotor begins in the air, so it is kept where it is; the others
+of its team are under the task's classical controller. Robots on legs are held so:
 
     not armed          the stance, with the contract's gains of a hold ("hold" in the robot's facts), or stiff ones
     the gate holds     as told, with the gains of the hold, or, without them, those of the policy
@@ -73,7 +73,7 @@ class SimulatedRobot:
         """``fixed`` sets named ranges of the task to one value; ``endless``: no episode's time is over."""
         import torch
 
-        from robo_rl.evaluate.evaluation import StopPolicy
+        from robo_rl.evaluate.evaluation import ControllerPolicy, StopPolicy
         from robo_rl.learn.experience.demonstrations import contract_of
         from robo_rl.sim.env import VecEnv
         from robo_rl.sim.plants.stance import StanceGains
@@ -89,7 +89,10 @@ class SimulatedRobot:
         self._stance = None if None in start.values() else {name: torch.tensor([v]) for name, v in start.items()}
         own = hold_gains(self._contract.robot)
         self._holds, self._flies = own is not None, task.spec.robot.kind == "multirotor"
-        self._one = torch.arange(1)
+        self._all = torch.arange(self.env.n)
+        self._others = ControllerPolicy(task) if self.env.n > 1 else None
+        """Flies the rest of a team, whose first robot is the policy's."""
+        self._flown = self._others.initial_state(self.env.n) if self._others else torch.empty(0)
         self._gains = None
         if self._stance is not None:
             self._gains = StanceGains(own or stiff(self.env.plant.nominal), task.spec.control_period)
@@ -137,11 +140,15 @@ class SimulatedRobot:
 
     def _step(self, commands: Any) -> Step:
         """A control period. A multirotor that the policy has not taken over in this episode is put back."""
-        one = self._one if self._flies and not self._begun else None
-        kept = self.env.plant.state(one) if one is not None else None
+        import torch
+
+        if self._others is not None:
+            rest, self._flown = self._others(self.env.signals(), self._flown)
+            commands = {name: torch.cat([commands[name][:1], value[1:]]) for name, value in rest.items()}
+        kept = self.env.plant.state(self._all) if self._flies and not self._begun else None
         step = self.env.step(commands)
-        if one is not None and not len(step.ids):
-            self.env.plant.set_state(one, kept)
+        if kept is not None and not len(step.ids):
+            self.env.plant.set_state(self._all, kept)
         return step
 
     def _restarted(self, step: Step) -> bool:
@@ -149,6 +156,8 @@ class SimulatedRobot:
         if not len(step.ids):
             return False
         self._told = self._begun = False
+        if self._others is not None:
+            self._flown = self._others.initial_state(self.env.n)
         if self._gains:
             self._gains.restart()
         return True

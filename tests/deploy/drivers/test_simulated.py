@@ -15,9 +15,12 @@ from robo_rl.deploy.emulate import simulated_time
 from robo_rl.deploy.emulate.driver import SimulatedRobot, make
 from robo_rl.deploy.emulate.simulated_time import SimulatedTime
 from robo_rl.deploy.robot.drivers.driver import DriverError, Mode, Settings
+from robo_rl.deploy.robot.logs.step_log import Flag
+from robo_rl.deploy.robot.runtime import Policy
 from robo_rl.learn.experience.demonstrations import contract_of
 from robo_rl.sim.robots import load_robot
 from robo_rl.sim.tasks.loading import load_task
+from robo_rl.zoo import located
 
 
 @pytest.mark.parametrize("task", ["diff-nav", "car-race", "quadrotor-hover"])
@@ -111,6 +114,23 @@ def test_a_multirotor_stays_where_it_is_until_the_policy_takes_over_and_falls_wh
     for _ in range(30):
         robot.write(start, Mode.SAFE)
     assert robot.read(10_000_000)["position"][0][2] < first[2] - 0.2
+
+
+def test_the_others_of_a_team_fly_themselves() -> None:
+    """All eight had the command of the policy's one: none of its episodes succeeded, of 78 % in an evaluation."""
+    policy = Policy.load(located("zoo:swarm-swap"), 50)
+    ends = []
+    for seed in ("2", "3"):
+        robot = make(policy.contract, Settings(port=seed))
+        assert isinstance(robot, SimulatedRobot)
+        policy.reset()
+        for step in range(500):
+            signals = {name: value for name, (value, _) in robot.read(20_000 * step).items()}
+            robot.write(policy.step(signals), Mode.POLICY)
+            if robot.ended is not None:
+                ends.append(robot.ended.flags)
+                break
+    assert Flag.SUCCEEDED in ends
 
 
 def test_legs_stand_until_they_are_armed_and_go_with_the_gains_of_the_policy() -> None:
