@@ -73,7 +73,8 @@ class SimulatedRobot:
         """``fixed`` sets named ranges of the task to one value; ``endless``: no episode's time is over."""
         import torch
 
-        from robo_rl.evaluate.evaluation import ControllerPolicy, StopPolicy
+        from robo_rl.deploy.emulate.team import Team
+        from robo_rl.evaluate.evaluation import StopPolicy
         from robo_rl.learn.experience.demonstrations import contract_of
         from robo_rl.sim.env import VecEnv
         from robo_rl.sim.plants.stance import StanceGains
@@ -90,9 +91,7 @@ class SimulatedRobot:
         own = hold_gains(self._contract.robot)
         self._holds, self._flies = own is not None, task.spec.robot.kind == "multirotor"
         self._all = torch.arange(self.env.n)
-        self._others = ControllerPolicy(task) if self.env.n > 1 else None
-        """Flies the rest of a team, whose first robot is the policy's."""
-        self._flown = self._others.initial_state(self.env.n) if self._others else torch.empty(0)
+        self._team = Team(self.env)
         self._gains = None
         if self._stance is not None:
             self._gains = StanceGains(own or stiff(self.env.plant.nominal), task.spec.control_period)
@@ -140,13 +139,8 @@ class SimulatedRobot:
 
     def _step(self, commands: Any) -> Step:
         """A control period. A multirotor that the policy has not taken over in this episode is put back."""
-        import torch
-
-        if self._others is not None:
-            rest, self._flown = self._others(self.env.signals(), self._flown)
-            commands = {name: torch.cat([commands[name][:1], value[1:]]) for name, value in rest.items()}
         kept = self.env.plant.state(self._all) if self._flies and not self._begun else None
-        step = self.env.step(commands)
+        step = self.env.step(self._team.commands(commands))
         if kept is not None and not len(step.ids):
             self.env.plant.set_state(self._all, kept)
         return step
@@ -156,8 +150,7 @@ class SimulatedRobot:
         if not len(step.ids):
             return False
         self._told = self._begun = False
-        if self._others is not None:
-            self._flown = self._others.initial_state(self.env.n)
+        self._team.restart()
         if self._gains:
             self._gains.restart()
         return True

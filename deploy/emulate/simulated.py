@@ -20,6 +20,7 @@ from robo_rl.controllers.gate.held import NEVER, samples_behind
 from robo_rl.controllers.gate.safety import Inputs, initial
 from robo_rl.controllers.gate.safety import step as gate_step
 from robo_rl.deploy.emulate.drawn_goals import DrawnGoals
+from robo_rl.deploy.emulate.team import Team
 from robo_rl.deploy.robot.bundle import Bundle
 from robo_rl.deploy.robot.logs.logfile import LogWriter, StepRecord
 from robo_rl.files import room_for
@@ -63,6 +64,7 @@ def _record(
     progress: Callable[[int], None], goals: DrawnGoals | None,
 ) -> tuple[dict[str, float], bool]:  # fmt: skip
     env = VecEnv(task, 1, HELD_OUT + seed, fixed=fixed, evaluation=True, episode_length=seconds + 1.0)
+    team = Team(env)
     drawn = {name: float(env.drawn[name][0]) for name, of in task.spec.ranges.items() if of.count is None}
     contract, config = bundle.contract, GateConfig.from_contract(bundle.contract)
     gate, state = initial(config), contract.initial_state[None]
@@ -98,7 +100,7 @@ def _record(
         sent = config.commands_by_name(answer.command)
         if goals is not None and (k == 0 or goals.number(1e-6 * now) > goals.number(1e-6 * (now - period))):
             env.draws.goal.copy_(goals.goal(goals.number(1e-6 * now)))
-        done = env.step({name: torch.from_numpy(np.array(value))[None] for name, value in sent.items()})
+        done = env.step(team.commands({name: torch.from_numpy(np.array(value))[None] for name, value in sent.items()}))
         progress(k + 1)
         if bool(done.failed.any()):
             failed = True
