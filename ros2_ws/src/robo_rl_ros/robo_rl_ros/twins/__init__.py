@@ -30,6 +30,10 @@ def make_twin(
         loaded = named_task(Bundle.read(bundle), task or None, robot)
     else:
         loaded = load_task(task or USUAL, robot)
+    if loaded.spec.team > 1:
+        raise ValueError(
+            f"task '{loaded.name}' is of a team of {loaded.spec.team}; a twin is one robot: see robo-rl play"
+        )
     kind = loaded.spec.robot.kind
     twin: type[Twin] = getattr(of_kind(__name__, kind), "TWIN", Twin)
     for name, value in settings.items():

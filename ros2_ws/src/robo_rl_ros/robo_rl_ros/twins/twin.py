@@ -50,7 +50,9 @@ class Twin:
         require_period(self.period)
         longest = max(signal.delay[1] for signal in self.spec.signals)
         if not 0 <= delay <= longest:
-            raise ValueError(f"delay is {delay} s; the policy was trained with 0 to {longest} s")
+            raise ValueError(
+                f"parameter 'delay' is {delay:g} s; expected 0 to {longest:g} s, as in training, by delay:={longest:g}"
+            )
         self.generator = torch.Generator().manual_seed(seed)
         self.sensors = Sensors(self.spec.signals, self.period, {"noise": Range.fixed(0.0, 1.0)})
         self.draws = SensorDraws(
