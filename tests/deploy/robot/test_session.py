@@ -82,10 +82,10 @@ def test_demoted_where_nothing_moves_the_controller_has_the_robot_at_once() -> N
             loop.request(Request.ARM)
 
     steps = run("live", Bare(policy), policy, 2.0, act)
-    assert steps[109].output.state == State.FAULT
     assert said == ["mode is now 'blend', the policy's authority 0; the gate is FAULT"]
-    assert State.ACTIVE in {step.output.state for step in steps[115:]}
-    assert {step.decision.authority for step in steps[110:]} == {0.0}
+    after = [step for step in steps if step.number > 110]
+    assert State.ACTIVE in {step.output.state for step in after}
+    assert {step.decision.authority for step in after} == {0.0}
 
 
 def test_a_quaternion_in_another_order_is_refused_at_arming() -> None:
