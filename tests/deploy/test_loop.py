@@ -314,7 +314,7 @@ def note(step):
         loop.request(Request.ARM)
     elif loop.reserve.arrived:
         loop.request(Request.ACTIVATE)
-    elif step.output.state == State.FAULT and not {hangs}:
+    elif step.output.state == State.FAULT and not ({hangs} and wrong.begun):
         loop.request(Request.RESET)  # the computer is busy: once more
     elif step.output.state == State.IDLE and step.number > 3:
         loop.request(Request.ARM)
