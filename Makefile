@@ -63,7 +63,7 @@ tools: setup-dev system
 		$(BIN)/python -m pip install --quiet --no-deps $(ROS_WHEELS)/*.whl; fi
 
 test: tools ## install what only tests need, and run them all
-	OMP_NUM_THREADS=1 $(BIN)/pytest -m "not realtime and not walk and not release" -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder $(COVERAGE)
+	OMP_NUM_THREADS=1 $(BIN)/pytest -m "not realtime and not walk and not release" -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder --timeout 1200 $(COVERAGE)
 
 coverage: COVERAGE = --cov --cov-report=term-missing:skip-covered
 coverage: test ## run the tests and tell which lines they do not reach, in nearly twice the time
