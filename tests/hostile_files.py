@@ -177,7 +177,7 @@ def _string(value: str) -> bytes:
 
 def _begun(contract: Contract) -> bytes:
     """The beginning of a log's first chunk: all types of messages, the contract, and channels for the rest."""
-    from robo_rl.deploy.robot.logs.logfile import ARRAY, DEFINITIONS, JOINT_STATE, STRING
+    from robo_rl.deploy.robot.logs.cdr import ARRAY, DEFINITIONS, JOINT_STATE, STRING
 
     kinds = {name: i + 1 for i, name in enumerate(DEFINITIONS)}
     data = b"".join(schema(number, name, DEFINITIONS[name]) for name, number in kinds.items())
@@ -204,13 +204,14 @@ def _zstd(size: int) -> bytes:
 
 def logs(contract: Contract) -> dict[str, Make]:
     """Logs with a contract that is right."""
-    from robo_rl.deploy.robot.logs.logfile import GATE_FIELDS, _array_bytes
+    from robo_rl.deploy.robot.logs.cdr import array_bytes
+    from robo_rl.deploy.robot.logs.logfile import GATE_FIELDS
 
     signals, commands = (sum(c.size for c in part) for part in (contract.signals, contract.commands))
     begun, head = _begun(contract), MAGIC + record(1, text("ros2") + text("x"))
     start = head + chunk(begun, len(begun), "")
     usual: dict[int, bytes] = {
-        2: _array_bytes(contract.initial_state),
+        2: array_bytes(contract.initial_state),
         3: numbers(["a"] * signals, [0.0] * signals),
         4: numbers([s.name for s in contract.signals], [0.0] * len(contract.signals)),
         5: numbers(["a"] * commands, [0.0] * commands),
@@ -292,7 +293,7 @@ def logs(contract: Contract) -> dict[str, Make]:
         "a gate in a state that is none": start + gate("state", 99.0) + footer,
         "a gate that blames a signal that is none": start + step(gate=numbers(
             ["time", "state", "reason", "channel"], [0, 3, 8, 99])) + footer,
-        "a memory of another size": start + step(memory=_array_bytes(np.zeros(7))) + footer,
+        "a memory of another size": start + step(memory=array_bytes(np.zeros(7))) + footer,
         "too many records of nothing": start + whole(3_000_000 * record(15, b"")) + footer,
         "a message of 8 MB of names": start + whole(message(5, long)) + footer,
         "metadata of 80 MB of empty strings": start + record(12, text("robo_rl") + struct.pack("<I", 80 << 20)
