@@ -43,7 +43,7 @@ class Rule:
 
 
 SUCCESS = r"([\d.]+)% of [\d,]+ held-out episodes"
-ANY = r"(?:success|no failure) +([\d.]+)%"
+ANY = r"(?:success|no failure|no fall) +([\d.]+)%"
 HARDWARE = "needs the robot"
 SETUP = "sets up what these tests run in: make test has done it"
 EXTRAS = "fetches packages; setup-dev installs all extras, and tests/test_promises.py holds their names"
