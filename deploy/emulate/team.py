@@ -1,4 +1,4 @@
-"""The others of a team, of which a policy has the first robot: they are under the task's classical controller."""
+"""A simulated team: the policy commands its first robot, the task's classical controller the others."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Team:
-    """The robots of an environment with one team, or with one robot."""
+    """The commands of all robots of an environment with one team; with one robot, that robot's alone."""
 
     def __init__(self, env: VecEnv) -> None:
         self._env = env

@@ -15,7 +15,7 @@ import numpy as np
 from robo_rl.contract import Image, Scan, Signal
 
 _LINE = "=" * 80
-_HEADER = f"""{_LINE}
+HEADER = f"""{_LINE}
 MSG: std_msgs/Header
 builtin_interfaces/Time stamp
 string frame_id
@@ -24,6 +24,17 @@ MSG: builtin_interfaces/Time
 int32 sec
 uint32 nanosec
 """
+LAYOUT = f"""{_LINE}
+MSG: std_msgs/MultiArrayLayout
+std_msgs/MultiArrayDimension[] dim
+uint32 data_offset
+{_LINE}
+MSG: std_msgs/MultiArrayDimension
+string label
+uint32 size
+uint32 stride
+"""
+"""The types that stamped messages, and those of arrays, have in them."""
 SCAN, IMAGE, ARRAY = "sensor_msgs/msg/LaserScan", "sensor_msgs/msg/Image", "std_msgs/msg/Float32MultiArray"
 DEFINITIONS = {
     SCAN: f"""std_msgs/Header header
@@ -36,7 +47,7 @@ float32 range_min
 float32 range_max
 float32[] ranges
 float32[] intensities
-{_HEADER}""",
+{HEADER}""",
     IMAGE: f"""std_msgs/Header header
 uint32 height
 uint32 width
@@ -44,19 +55,10 @@ string encoding
 uint8 is_bigendian
 uint32 step
 uint8[] data
-{_HEADER}""",
+{HEADER}""",
     ARRAY: f"""std_msgs/MultiArrayLayout layout
 float32[] data
-{_LINE}
-MSG: std_msgs/MultiArrayLayout
-std_msgs/MultiArrayDimension[] dim
-uint32 data_offset
-{_LINE}
-MSG: std_msgs/MultiArrayDimension
-string label
-uint32 size
-uint32 stride
-""",
+{LAYOUT}""",
 }
 """The message types, as rosidl defines them."""
 

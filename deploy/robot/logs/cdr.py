@@ -18,7 +18,6 @@ from robo_rl.deploy.robot.logs import arrays as log_arrays
 LITTLE_ENDIAN = b"\0\1\0\0"
 """How a message in CDR begins."""
 JOINT_STATE, ARRAY, STRING = "sensor_msgs/msg/JointState", "std_msgs/msg/Float64MultiArray", "std_msgs/msg/String"
-_LINE = "=" * 80
 DEFINITIONS = {
     STRING: "string data",
     JOINT_STATE: f"""std_msgs/Header header
@@ -26,27 +25,10 @@ string[] name
 float64[] position
 float64[] velocity
 float64[] effort
-{_LINE}
-MSG: std_msgs/Header
-builtin_interfaces/Time stamp
-string frame_id
-{_LINE}
-MSG: builtin_interfaces/Time
-int32 sec
-uint32 nanosec
-""",
+{log_arrays.HEADER}""",
     ARRAY: f"""std_msgs/MultiArrayLayout layout
 float64[] data
-{_LINE}
-MSG: std_msgs/MultiArrayLayout
-std_msgs/MultiArrayDimension[] dim
-uint32 data_offset
-{_LINE}
-MSG: std_msgs/MultiArrayDimension
-string label
-uint32 size
-uint32 stride
-""",
+{log_arrays.LAYOUT}""",
     **log_arrays.DEFINITIONS,
 }
 """The message types of a log, as rosidl defines them."""
@@ -80,7 +62,7 @@ class NamedNumbers:
         return head + self._middle + np.asarray(values, "<f8").tobytes() + bytes(8)
 
     def decode(self, data: bytes) -> list[float] | None:
-        """The values of such a message; None if it is none: of other names, say, or with speeds."""
+        """The values of such a message; None for bytes of another one, for example with other names or with speeds."""
         begin = len(LITTLE_ENDIAN) + 8 + len(self._middle)
         end = begin + 8 * self._count
         same = data.startswith(LITTLE_ENDIAN) and data.startswith(self._middle, begin - len(self._middle))
@@ -94,7 +76,7 @@ def array_bytes(values: np.ndarray) -> bytes:
 
 
 def array_values(data: bytes) -> list[float] | None:
-    """The numbers of a Float64MultiArray without dimensions; None if it is none."""
+    """The numbers of a Float64MultiArray without dimensions; None for bytes of anything else, and for no numbers."""
     head = LITTLE_ENDIAN + bytes(8)
     count, rest = divmod(len(data) - len(head) - 8, 8)
     if count <= 0 or rest or not data.startswith(head + struct.pack("<II", count, 0)):

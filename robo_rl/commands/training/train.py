@@ -334,8 +334,8 @@ def _learn(
     if processes.rank() == 0:
         say(f"{policy.task.name}: {run.algorithm}, seed {run.seed}, in {run.folder}", as_json)
     policy.task.plant = run.plant
-    compiling = told_if_long("Compiling the simulation; it is kept for the next time", as_json)
-    with compiling if processes.rank() == 0 else contextlib.nullcontext():
+    waiting = told_if_long("Preparing the simulation; what is compiled is kept for the next time", as_json)
+    with waiting if processes.rank() == 0 else contextlib.nullcontext():
         learner = new_learner(run, policy, device)
     if origin:
         begin_from(learner, origin)

@@ -80,7 +80,10 @@ def flights(logs: Sequence[Log]) -> Flights:
         )
     parts = tuple(part for k, log in enumerate(logs) for part in _parts(log, k))
     if not parts:
-        raise IdentificationError(f"{name}: no {SHORTEST:g} s of flight under the policy without a gap; record more")
+        raise IdentificationError(
+            f"{name}: no {SHORTEST:g} s of flight without a gap whose commands were sent; record more, in mode 'blend' "
+            "or 'live'"
+        )
     told = {s.name: s.spread(s.noise)[0] if s.noise is not None else 0.0 for s in contract.signals}
     noise = {name: told[name] or floor for name, floor in FLOORS.items()}
     noise["orientation"] *= 2  # an angle is twice its quaternion's part

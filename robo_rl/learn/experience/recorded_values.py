@@ -2,7 +2,7 @@
 
 They are finite, within the ranges of the contract that they were recorded under, quaternions of length 1, and nowhere
 beyond what a robot's numbers may be (``robo_rl.sim.episode.LARGEST``): one wrong value, once learnt from, is in all
-weights for good. And they were measured shortly before the step that they are told for.
+weights for good. Their stamps tell that they were measured at most ``OLDEST`` s before their step, on average.
 """
 
 from __future__ import annotations
